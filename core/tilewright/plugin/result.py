@@ -61,11 +61,20 @@ def gap_of(value: float, bound: float | None) -> float | None:
     return (value - bound) / value if value else 0.0
 
 
-def proof(gap: float | None) -> str | None:
-    """Return a gap as text: "yes" up to one part in 10^8, else the gap in percent; None without a proof."""
+def proof(gap: float | None, claimed_by: str | None = None) -> str | None:
+    """Return a gap as text: "yes" up to one part in 10^8, else the gap in percent; None without a proof.
+
+    What others than Tilewright prove is their claim.
+
+    >>> proof(0.0), proof(0.0, "elsewhere/fp"), proof(0.03, "elsewhere/fp")
+    ('yes', 'claimed by elsewhere/fp', 'to 3 %, claimed by elsewhere/fp')
+    """
     if gap is None:
         return None
-    return "yes" if gap < PROOF_TOLERANCE else f"to {percent(gap)}"
+    told = "yes" if gap < PROOF_TOLERANCE else f"to {percent(gap)}"
+    if claimed_by is None:
+        return told
+    return f"claimed by {claimed_by}" if told == "yes" else f"{told}, claimed by {claimed_by}"
 
 
 def percent(part: float) -> str:
@@ -82,7 +91,8 @@ class Result:
     """Result of a search. `best` is None if no valid mapping was found.
 
     `rejected` counts proposals that the model accepted but that break a rule of legality. `lower_bound` is proved by
-    the mapper, in the objective. If `stop` is failed, `error` is the error.
+    the mapper, in the objective; with `claimed_by`, it is the claim of plugins that are not built in. If `stop` is failed,
+    `error` is the error. It is also the error of a cost model whose bounds were refuted, and dropped.
     """
 
     best: Mapping | None
@@ -96,6 +106,7 @@ class Result:
     wall_seconds: float
     seed: int
     lower_bound: float | None = None
+    claimed_by: str | None = None
     figures: dict[str, float] = field(default_factory=dict)
     """Figures that the mapper reported in `Run.figures`."""
     rejections: Rejections | None = None
@@ -119,8 +130,13 @@ class Result:
 
     @property
     def proved(self) -> str | None:
-        """The gap as text; see `proof`."""
+        """The gap as text, whoever claims it; see `proof`."""
         return proof(self.gap)
+
+    @property
+    def told_proof(self) -> str | None:
+        """The gap as text, with the name of the plugin whose claim it is."""
+        return proof(self.gap, self.claimed_by)
 
 
 @dataclass(frozen=True)

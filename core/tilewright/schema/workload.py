@@ -204,6 +204,13 @@ class Workload(FileModel):
         """Layers that may read any result before them, in order: the workload does not state which ones they read."""
         return tuple(layer.name for number, layer in enumerate(self.layers) if number and layer.after is None)
 
+    @property
+    def told_unknown(self) -> str:
+        """How many layers do not state whose results they read, as a clause; empty if all do."""
+        if len(self.unknown) > 1:
+            return f"{len(self.unknown)} layers do not state whose results they read"
+        return "one layer does not state whose results it reads" if self.unknown else ""
+
     @classmethod
     def of(cls, problem: Problem) -> Workload:
         """Return a workload of one layer."""

@@ -14,7 +14,7 @@ from tilewright.application.api.plan import Plan, Sources, folder_of, name_of
 from tilewright.application.api.progress import sweep_progress
 from tilewright.application.api.settings import CompareSettings
 from tilewright.application.run.evaluation import BuiltModel
-from tilewright.application.run.sweep import SweepPoint, SweepRow, sweep
+from tilewright.application.run.sweep import SweepPoint, SweepRow, sweep, without_refuted
 from tilewright.errors import OptionError, PluginError
 from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.registry import installed
@@ -38,7 +38,7 @@ def compare(
     Returns:
         The report. A model that fits no layer is named before the search, and in a table of its own.
         A mapper without a result, a model that refuses, and a plugin that crashes or is not installed
-        appear as rows with their reasons. Ctrl-C ends the sweep and returns the finished part.
+        appear as rows with their reasons. A bound above what another search found is such a crash, and is dropped. Ctrl-C ends the sweep and returns the finished part.
 
     Raises:
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
@@ -59,7 +59,15 @@ def compare(
             rows.append(row)
             if folder is not None:
                 save_row(folder, len(rows), row)
-    report = ComparisonReport(network, plan.architecture, plan.objective, tuple(points), plan.models, tuple(rows), fits)
+    report = ComparisonReport(
+        network,
+        plan.architecture,
+        plan.objective,
+        tuple(points),
+        plan.models,
+        tuple(without_refuted(rows, plan.models)),
+        fits,
+    )
     return report.summarised(folder)
 
 

@@ -137,7 +137,11 @@ class ComparisonReport(Tabular):
                 report.model_dump(mode="json", include={"valid", "reasons", "warnings"})
                 | COSTS.data("json", report)
                 | {"model": model.name}
-                | {"distance": distance and distance.ratio, "optimum_proved": distance and distance.exact}
+                | {
+                    "distance": distance and distance.ratio,
+                    "optimum_proved": distance and distance.exact and distance.claimed_by is None,
+                    "optimum_claimed_by": distance and distance.claimed_by,
+                }
                 for model, report, distance in zip(self.models, row.reports, self._distances[number - 1], strict=False)
             ],
         }
@@ -227,7 +231,13 @@ class ComparisonReport(Tabular):
         title = (
             f"{self.workload.name} on {self.architecture.name}: {self.objective.title} by each model, "
             "and how many times the layer's best by that model"
-            + (", and the proved optimum" if any(told.values()) else "")
+            + (
+                ", and the optimum that is proved or claimed"
+                if any(far and far.claimed_by for row in self._distances for far in row)
+                else ", and the proved optimum"
+                if any(told.values())
+                else ""
+            )
         )
         proves = any(row.search.cut or row.search.result.proved for row in self.searches)
         ends = [*([Column("proved")] if proves else []), numbers("seconds", rank=3, decimals=1), Column("remarks")]
@@ -257,7 +267,7 @@ class ComparisonReport(Tabular):
     def _cells(self, row: SweepRow, costs: Sequence[Cell], notes: dict[str, int], proves: bool) -> list[Cell]:
         """Return the cells after the layer. Remarks are shown as numbers of notes."""
         seconds = None if row.layer.result is None else row.layer.result.wall_seconds
-        proof = ["cut, " * row.search.cut + (row.search.result.proved or "no")] if proves else []
+        proof = ["cut, " * row.search.cut + (row.search.result.told_proof or "no")] if proves else []
         marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(row))
         return [row.point.model, row.point.mapper, *costs, *proof, seconds, " ".join(map(str, marks))]
 

@@ -16,7 +16,7 @@ from tilewright.application.api.load import Source, load, load_architecture
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.evaluation import BuiltModel, bind, build_model, evaluate_group
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, is_claim
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
 from tilewright.digests import of_data
 from tilewright.errors import NotConformableError, OutputError
 from tilewright.files import RunFolder
@@ -30,6 +30,7 @@ from tilewright.reports.costs import COSTS
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.certificate import Certificate, GroupClaim
+from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.objective import Objective
 from tilewright.tables import Table, Tabular, numbers
 from tilewright.values import attributes
@@ -130,7 +131,8 @@ class FusionReport(Tabular):
         """Statement on what is proved of the mapping, or on why nothing is."""
         mapper = self.mapper.long_name
         if self.proved:
-            claim = f"claimed by {mapper} to be" if is_claim(self.mapper) else "proved"
+            by = claimant(self.mapper)
+            claim = f"claimed by {by} to be" if by else "proved"
             return f"{claim} optimal among mappings with {self.space}"
         if self.gap is None:
             other = f"{mapper} compared other costs than those of {self.fused.model}"

@@ -15,13 +15,14 @@ from tilewright.application.api.network_fusion import fused_network, gain_of
 from tilewright.application.run.artifacts.checks import (
     Check,
     bound_check,
+    claim_check,
     common_checks,
     rivals_check,
     same,
     value_message,
 )
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, executing_model
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, is_claim
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
 from tilewright.application.run.resident import ResidentNetwork
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
@@ -31,6 +32,7 @@ from tilewright.mapspace.group_legality import is_padded
 from tilewright.plugin.groupmapper import GroupTask
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, GroupClaim, NetworkClaim
+from tilewright.schema.mapped.claimants import claimant
 
 
 def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: int) -> Iterator[Check]:
@@ -62,8 +64,8 @@ def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: in
     yield Check("rivals", None, rivals.obstacle) if rivals.obstacle else _none_cheaper(it.bound, rivals.best())
     if isinstance(mapper, TilewrightError):
         yield Check("bound", None, f"mapper {record} cannot be asked: {mapper.message}")
-    elif is_claim(mapper.record):  # it would repeat its claim
-        yield from (Check(part, None, f"claimed by {record}, and by nothing else") for part in ("unfused", "bound"))
+    elif (by := claimant(mapper.record)) is not None:  # it would repeat its claim
+        yield from (claim_check(part, by) for part in ("unfused", "bound"))
     else:
         yield from _proved_again(it, mapper, model)
 
@@ -103,11 +105,12 @@ def network_checks(it: Certificate[NetworkClaim], samples: int, limit: int, seed
         yield from _second_path(it, network, costs, samples, limit, seed)
     gain = gain_of(network)
     yield _equal("unfused", [("without fusion", gain.unfused, claim.unfused)])
-    yield _any_fusion(claim.least, gain.least)
+    yield _any_fusion(claim.least, gain.least) if gain.claimed_by is None else claim_check("at least", gain.claimed_by)
     if not gain.has_choice:
         yield Check("bound", False, gain.told)
         return
-    yield bound_check(it.bound, network.place().bound)
+    bound = network.place().bound
+    yield bound_check(it.bound, bound) if network.claimed_by is None else claim_check("bound", network.claimed_by)
 
 
 Costs = list[tuple[float, float]]

@@ -297,7 +297,10 @@ class MappingReport(Tabular):
     def _wider(self) -> list[str]:
         """Return how the searched spaces relate to the rules of the files, once for layers with equal statements."""
         told = grouped(
-            (statement(self.unsearched(layer), layer.result is not None and layer.result.proved == "yes"), layer.name)
+            (
+                statement(self.unsearched(layer), layer.result is not None and layer.result.told_proof == "yes"),
+                layer.name,
+            )
             for layer in self.layers
         )
         told.pop((), None)
@@ -497,9 +500,9 @@ class MappingReport(Tabular):
     def _proofs(self) -> dict[str, str]:
         """Return the proof of each layer's best mapping; empty if the mapper proves nothing."""
         return {
-            layer.name: layer.result.proved + ("" if covers_files(self.unsearched(layer)) else ", wider")
+            layer.name: layer.result.told_proof + ("" if covers_files(self.unsearched(layer)) else ", wider")
             for layer in self.layers
-            if layer.result and layer.result.proved
+            if layer.result and layer.result.told_proof
         }
 
     def _speed(self) -> list[Table | str]:
@@ -581,10 +584,19 @@ class MappingReport(Tabular):
             return [f"not proved, because {reason}: {', '.join(names)}" for reason, names in reasons.items()]
         if reasons and (gap := self.layers[0].result and self.layers[0].result.gap):
             better = f"a mapping of this space may be up to {percent(gap)} better"
-            return [f"not proved: {better}, because {reason}" for reason in reasons]
+            return [f"not proved: {better}{self._whose()}, because {reason}" for reason in reasons]
         if not self._proofs:
             return []
-        return [f"proved that no mapping of the space is better, {told_space(self._cutting(self.layers[0]))}: yes"]
+        space = told_space(self._cutting(self.layers[0]))
+        if self._whose():
+            verify = "`tilewright verify --certificate FILE` checks a claim, with a FILE of `map -o`"
+            return [f"that no mapping of the space is better{self._whose()}, {space}; {verify}"]
+        return [f"proved that no mapping of the space is better, {space}: yes"]
+
+    def _whose(self) -> str:
+        """Return whose claim the bound of a single layer is, as the end of a clause; empty if it is proved."""
+        result = self.layers[0].result
+        return f" is claimed by {result.claimed_by}" if result is not None and result.claimed_by else ""
 
     def _limited(self) -> list[str]:
         """Return which limits ended searches before the mapper did."""

@@ -17,7 +17,7 @@ from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.application.run.resident import Intermediate, LayerCost, ResidentNetwork, group_of
-from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason
+from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason, TilewrightError
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.reports.costs import COSTS
 from tilewright.schema.architecture import Architecture
@@ -45,8 +45,8 @@ class FusionGain(Tabular):
 
     `least` bounds every mapping that keeps intermediate results in the memory `home`, whole or in tiles, and has a mapping
     of each layer's map space. `may_stay` are the layers whose results could stay there, because it is known which words
-    are read. `unknown` are layers for which the workload does not state whose results they read. With such layers,
-    `least` and `gain` are None.
+    are read. `unknown` are layers for which the workload does not state whose results they read; `told_unknown` says how many.
+    With such layers, `least` and `gain` are None. With `claimed_by`, the bound is the claim of plugins that are not built in.
     """
 
     network: str
@@ -57,6 +57,8 @@ class FusionGain(Tabular):
     home: str | None
     may_stay: tuple[str, ...]
     unknown: tuple[str, ...] = ()
+    told_unknown: str = ""
+    claimed_by: str | None = None
 
     def __repr__(self) -> str:
         most = "unknown" if self.gain is None else f"at most {100 * self.gain:.1f} %"
@@ -76,7 +78,7 @@ class FusionGain(Tabular):
             "workload": self.network,
             "architecture": self.architecture,
             "objective": self.objective.name,
-            **attributes(self, "unfused least gain home"),
+            **attributes(self, "unfused least gain home claimed_by"),
             "may_stay": list(self.may_stay),
             "unknown": list(self.unknown),
         }
@@ -106,6 +108,7 @@ class FusionGain(Tabular):
         return [
             f"that bound covers results in {self.home}, whole or in tiles, and the layers' map spaces, "
             f"where any tensor may bypass {self.home}"
+            + (f"; it is claimed by {self.claimed_by}" if self.claimed_by else "")
         ]
 
     @property
@@ -118,10 +121,8 @@ class FusionGain(Tabular):
         """Statement on what may stay, and on what that can save."""
         if self.gain is None:
             some = ", ".join(self.unknown[:3]) + (", ..." if len(self.unknown) > 3 else "")
-            several = len(self.unknown) > 1
-            what = f"{len(self.unknown)} layers do not state whose results they read" if several else ""
             return (
-                f"nothing is known of what fusion can save: {what or 'one layer does not state whose results it reads'} ({some}). "
+                f"nothing is known of what fusion can save: {self.told_unknown} ({some}). "
                 "State it in a workload file: add `after: [MAKER]` and `reads: {OPERAND: [{maker: MAKER}]}` to such layers. "
                 'Of another format, tw.load(FILE, "workload").to_yaml() writes one'
             )
@@ -143,7 +144,8 @@ class NetworkFusion(Tabular):
         costs: cost of each layer of the workload, in order.
         energy_pj, cycles: of the whole network.
         bound: lower bound on the objective over all choices of residents. None if no result is known to have a choice,
-            because the workload does not state whose results are read.
+            because the workload does not state whose results are read. With `claimed_by`, it is the claim of plugins that are
+            not built in, and nothing is `proved`.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
         certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
     """
@@ -156,6 +158,7 @@ class NetworkFusion(Tabular):
     cycles: float
     bound: float | None
     group: GroupMapping | None
+    claimed_by: str | None = None
     certificate: Certificate[NetworkClaim] | None = None
     folder: Path | None = None
     unwritten: OutputError | None = None
@@ -176,7 +179,7 @@ class NetworkFusion(Tabular):
     @property
     def proved(self) -> bool:
         """Whether no choice of residents costs less."""
-        return self.gap is not None and self.gap < PROOF_TOLERANCE
+        return self.gap is not None and self.gap < PROOF_TOLERANCE and self.claimed_by is None
 
     @property
     def saved(self) -> float:
@@ -187,7 +190,7 @@ class NetworkFusion(Tabular):
         """Return the JSON document of `map NET --fuse --json`."""
         return self.gain.data() | {
             "fused": self.value,
-            **attributes(self, "saved energy_pj cycles bound gap proved"),
+            **attributes(self, "saved energy_pj cycles bound gap proved claimed_by"),
             "residents": [
                 {"maker": resident.maker, "readers": list(resident.operands), "words": resident.words}
                 for resident in self.residents
@@ -231,14 +234,20 @@ class NetworkFusion(Tabular):
         return [table, *told, *self.gain.space, *shown]
 
     def messages(self) -> list[str]:
-        """Return a message on the folder, if there is one."""
-        return folder_message(self.folder, self.unwritten)
+        """Return messages on layers whose search failed, and on the folder."""
+        return [*(f"error: {error}" for error in self.errors), *folder_message(self.folder, self.unwritten)]
+
+    @property
+    def errors(self) -> tuple[TilewrightError, ...]:
+        """Errors of layers that have a mapping all the same, each once."""
+        errors = [cost.layer.error for cost in self.costs if cost.layer is not None and cost.layer.error is not None]
+        return tuple({str(error): error for error in errors}.values())
 
     @property
     def _proved(self) -> str:
         count = len(self.gain.may_stay)
         some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
-        return f"in the layers' map spaces, proved among {some}: {proof(self.gap)}"
+        return f"in the layers' map spaces, proved among {some}: {proof(self.gap, self.claimed_by)}"
 
 
 def _column(objective: Objective) -> Column:
@@ -292,7 +301,9 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     names = tuple(layer.name for layer in plan.workload.layers)
     bound = placed.bound if gain.has_choice else None
     figures = placed.energy_pj, placed.cycles, bound
-    fusion = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
+    fusion = NetworkFusion(
+        gain, names, placed.residents, placed.costs, *figures, group_of(network, placed), network.claimed_by
+    )
     if plan.named and not network.configuration.constraints.uneven:
         fusion = replace(fusion, certificate=_certificate(fusion, network, settings))
     if files is None:
@@ -341,6 +352,7 @@ def _certificate(
         bound=fusion.bound,
         gap=gap_of(fusion.value, fusion.bound) or 0.0,
         proof_version=FUSION_PROOFS,
+        claimed_by=fusion.claimed_by,
         versions=versions_of(run.mapper_record, run.model.record),
         claim=NetworkClaim(
             unfused=fusion.gain.unfused,
@@ -410,4 +422,6 @@ def gain_of(network: ResidentNetwork) -> FusionGain:
         None if network.home is None else network.home.name,
         tuple(intermediate.maker for intermediate in network.may_stay),
         network.workload.unknown,
+        network.workload.told_unknown,
+        network.claimed_by,
     )

@@ -116,9 +116,10 @@ class NetworkPlots:
     def convergence(self) -> Drawing:
         """Return the best value of each search over the number of evaluated mappings."""
         histories = {layer["name"]: layer["search"]["history"] for layer in self.mapped}
-        bound = self.mapped[0]["search"]["lower_bound"] if len(self.mapped) == 1 else None
+        search = self.mapped[0]["search"] if len(self.mapped) == 1 else {}
+        bound, claimed_by = search.get("lower_bound"), search.get("claimed_by")
         return convergence(
-            "convergence of the searches", histories, Objective.named(self.data["objective"]).unit, bound
+            "convergence of the searches", histories, Objective.named(self.data["objective"]).unit, bound, claimed_by
         )
 
 

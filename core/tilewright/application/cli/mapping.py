@@ -98,7 +98,7 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
     if not any(map(is_group_file, workload)):
         network = tw.fuse_network(flags.loaded(workload), arch, **settings)
         print_result(network, flags.json, flags.quiet, network.messages())
-        raise typer.Exit(_code(True, [network.unwritten]))
+        raise typer.Exit(_code(True, [network.unwritten, *network.errors]))
     used = ("objective", "mapper", "mapper_options", "model", "model_options", "seconds", "folder", "force")
     given = [
         name for name in known if name in flags.chosen and (settings[name] or None) != (known[name].default or None)

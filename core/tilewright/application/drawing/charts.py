@@ -289,7 +289,11 @@ def scatter(title: str, panels: Sequence[ScatterPanel]) -> Drawing:
 
 
 def convergence(
-    title: str, searches: Mapping[str, Sequence[tuple[int, float]]], unit: str, bound: float | None = None
+    title: str,
+    searches: Mapping[str, Sequence[tuple[int, float]]],
+    unit: str,
+    bound: float | None = None,
+    claimed_by: str | None = None,
 ) -> Drawing:
     """Return the best value of searches over the number of evaluated mappings.
 
@@ -297,7 +301,7 @@ def convergence(
         searches: (evaluations, value) of each improvement, by name. Values of several searches are
             drawn as multiples of the last one.
         unit: Unit of the values of a single search.
-        bound: A proved lower bound of a single search.
+        bound: A lower bound of a single search, proved or claimed by a plugin.
 
     Raises:
         InputError: No search has an improvement.
@@ -323,7 +327,13 @@ def convergence(
             marks[gid] = f"{name}: {_rounded(history[-1][1] / step)} {unit} after {history[-1][0]:,} mappings"
         if one and bound:
             axes.axhline(bound / step, color=PALE, linestyle="--", linewidth=1)
-            axes.annotate("proved lower bound", (1, bound / step), (2, 3), textcoords="offset points", size=8)
+            axes.annotate(
+                f"lower bound, claimed by {claimed_by}" if claimed_by else "proved lower bound",
+                (1, bound / step),
+                (2, 3),
+                textcoords="offset points",
+                size=8,
+            )
         axes.set_xscale("log")
         highest, lowest = axes.get_ylim()[1], axes.dataLim.ymin
         if lowest > 0 and highest > 30 * lowest:

@@ -46,7 +46,7 @@ def draw(
         drawing = _nest(subject.bound if isinstance(subject, MappedProblem) else subject)
     elif isinstance(subject, Result):
         unit = subject.objective.unit if subject.objective else "objective"
-        drawing = convergence("convergence", {"": subject.history}, unit, subject.lower_bound)
+        drawing = convergence("convergence", {"": subject.history}, unit, subject.lower_bound, subject.claimed_by)
     else:
         raise InputError(
             f"{type(subject).__name__} has no picture",

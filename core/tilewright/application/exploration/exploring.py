@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tilewright.application.exploration.bounds import Least, least_of_workload
+from tilewright.application.exploration.bounds import least_of_workload
 from tilewright.application.exploration.records import (
     ExplorationRecord,
     ExploredPoint,
@@ -29,6 +29,7 @@ from tilewright.application.run.network import Engine, LayerSearch, chosen, obse
 from tilewright.application.run.observing import RunObserver
 from tilewright.errors import ClusterError
 from tilewright.interrupts import mark_result_found, stop_requested
+from tilewright.plugin.relaxed import Least
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, Strategy
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict

@@ -61,6 +61,7 @@ class Entry(Model):
     wall_seconds: NonNegative
     seed: int
     lower_bound: NonNegative | None = None
+    claimed_by: str | None = None
     figures: dict[Word, Annotated[float, Field(allow_inf_nan=False)]] = Field({}, max_length=100)
     history: tuple[tuple[Count, NonNegative], ...] = ()
     objective: Objective | None = None

@@ -25,7 +25,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator, GroupModel
 from tilewright.plugin.guard.answers import converted
-from tilewright.plugin.guard.calls import Owner, calling
+from tilewright.plugin.guard.calls import calling, owner_of
 from tilewright.plugin.guard.models import guarded_model
 from tilewright.plugin.program import Program, Tiles
 from tilewright.plugin.registry import Registration, check_options, installed
@@ -71,7 +71,7 @@ def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = Non
             raise InputError(f"{name!r} is no cost model", hint="give a name, or an object with bind() and no options")
         own = type(name).__name__
         able = Capabilities(groups=isinstance(name, GroupModel))
-        return BuiltModel(own, PluginRecord(name=own), guarded_model(name, Owner(CostModelSpec.kind, own)), able)
+        return BuiltModel(own, PluginRecord(name=own), guarded_model(name, owner_of(CostModelSpec.kind, name)), able)
     record, capabilities = PluginRecord(name=name), Capabilities()
     try:
         registration = installed().find(CostModelSpec, name)

@@ -8,7 +8,6 @@ from typing import Any
 
 from tilewright.application.run.evaluation import record_of
 from tilewright.plugin.groupmapper import GroupMapper
-from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import GroupMapperSpec
 from tilewright.schema.mapped import PluginRecord
@@ -37,8 +36,3 @@ def build_group_mapper(name: str | None = None, options: Mapping[str, Any] | Non
     assert isinstance(spec, GroupMapperSpec)
     mapper = registry.make(GroupMapperSpec, registration.long_name, given)
     return BuiltGroupMapper(record_of(registration, given), mapper, spec)
-
-
-def is_claim(mapper: PluginRecord) -> bool:
-    """Return whether what a group mapper proves is printed as its claim: it is a third party's."""
-    return mapper.distribution != BUILTIN

@@ -483,6 +483,12 @@ class ResidentNetwork:
             known += [cost.bound for cost in (self.costs.get(self.free(number)),) if cost is not None]
         return max([0.0, *known])
 
+    @property
+    def claimed_by(self) -> str | None:
+        """Names of the plugins whose claim the bounds of the layers are; None: they are proved."""
+        results = [cost.layer.result for cost in self.costs.values() if cost.layer is not None and cost.layer.result]
+        return next((result.claimed_by for result in results if result.claimed_by), None)
+
     def gain(self) -> tuple[float, float]:
         """Return the cost without fusion, and a lower bound on that of all mappings with residents, whole or in tiles.
 

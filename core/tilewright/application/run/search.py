@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import partial
 
 import numpy as np
 
 from tilewright.application.run.compilation_warm_up import new_run, warm_up
 from tilewright.application.run.rejections import RejectionSample
-from tilewright.errors import TilewrightError
+from tilewright.application.run.relaxation_trial import RelaxationTrial
+from tilewright.errors import NotConformableError, NoValidMappingError, TilewrightError
 from tilewright.interrupts import mark_result_found, preserving_results, raising, stop_requested
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
@@ -22,8 +24,9 @@ from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
 from tilewright.plugin.guard.processes import Incumbent, SearchBegan, SearchEnded, ask, report
-from tilewright.plugin.mapper import Budget, Mapper, Task
+from tilewright.plugin.mapper import Budget, Mapper, Proposals, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
+from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.mapping import Mapping
 
 PIECE_SECONDS = 0.1
@@ -48,6 +51,9 @@ def search(
     Between batches, and between pieces of large ones, the loop checks budget and Ctrl-C. Ctrl-C ends the search
     (`cancelled`), not the program. A plugin that violates its contract ends it with `failed` and a PluginError in
     `error`. A third party's mapper searches in a child process, without `on_progress`.
+
+    The bounds of a cost model that is not built in are compared with costs (`RelaxationTrial`). If one is refuted, they are
+    dropped, the search goes on without a proof, and `error` names the model.
 
     Args:
         known: Objective of a mapping from outside the space; only better ones are recorded.
@@ -78,6 +84,7 @@ def search(
             wall_seconds=wall_seconds,
             seed=seed,
             lower_bound=loop.lower_bound,
+            claimed_by=loop.claimed_by,
             figures=loop.figures,
             rejections=rejections,
             history=tuple(loop.history),
@@ -104,6 +111,14 @@ class _Loop:
         self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
         self.own, self.run = (new_run(evaluator, budget, seed, clock) for _ in range(2))
         self.run.starters, self.run.known = mapper.starters, known
+        self.trial = RelaxationTrial.of(evaluator, task)
+        if self.trial is not None:
+            self.run.relaxable, self.run.bounder = self.trial.relaxable, self.trial.bounder
+        self.proposals: GuardedProposals | None = None
+        self.without_bounds = False
+        """Whether the search goes on without the bounds of the cost model."""
+        self.best_costs = math.inf, math.inf
+        """Energy in pJ and cycles of the best mapping."""
         self.lower_bound: float | None = None
         self.figures: dict[str, float] = {}
         self.best: Mapping | None = None
@@ -119,17 +134,30 @@ class _Loop:
         """Objective of the best mapping; inf without one."""
         return math.inf if self.best is None else self.value
 
+    @property
+    def refuted(self) -> TilewrightError | None:
+        """The error of a cost model whose bounds are refuted."""
+        trial = self.trial
+        return None if trial is None or trial.refuted is None else fault(self.evaluator.owner, trial.refuted)
+
+    @property
+    def claimed_by(self) -> str | None:
+        """Names of the plugins whose claim the lower bound is; None: it is proved, or there is none."""
+        if self.lower_bound is None:
+            return None
+        bounds = [] if self.trial is None or not self.trial.used else [self.evaluator.owner]
+        return claimant(self.mapper.owner, *bounds)
+
     def run_through(self) -> tuple[Stop, TilewrightError | None]:
-        proposals: GuardedProposals | None = None
         ended: tuple[Stop, TilewrightError | None]
         try:
             with raising():
                 warm_up(self.evaluator, self.task, self.mapper)
                 report(SearchBegan(self.own.budget.seconds))
-                proposals = self.mapper.search(self.task, self.run)
+                self.proposals = self.mapper.search(self.task, self.run)
             self.own.started = self.run.started = self.own.clock()
             report(SearchBegan(self.own.budget.seconds))
-            ended = self._drive(proposals), None
+            ended = self._drive(self.proposals), None
             if ended[0] == "deadline" and not self.own.evaluated:  # such as on a machine of very many memories
                 with raising():
                     plain = self.task.space.plain()
@@ -140,12 +168,17 @@ class _Loop:
         except TilewrightError as error:
             ended = "failed", error
         try:
-            if proposals is not None:
-                proposals.close()
+            if self.proposals is not None:
+                self.proposals.close()
                 self._record_figures()
+            if self.trial is not None:
+                self.trial.end(self.best, self.best_costs, self.own.evaluated)
         except TilewrightError as error:  # a mapper that continues after `close` loses no result
             ended = "failed", ended[1] or error
         report(SearchEnded())
+        if self.refuted is not None:
+            self.lower_bound = None
+            ended = ended[0], ended[1] or self.refuted
         return ended
 
     def _drive(self, proposals: GuardedProposals) -> Stop:
@@ -161,14 +194,36 @@ class _Loop:
                         proposals.send(costs)  # a mapper that is done now may have proved a bound
                 if reason:
                     return reason
+                told: Costs | None = costs
+                if not self.without_bounds and self.refuted is not None:
+                    self.without_bounds, told = True, None
+                    proposals.close()
+                    proposals = self.proposals = self._without_bounds()
                 with raising():
-                    batch = proposals.send(costs)
+                    batch = proposals.send(told)
         except StopIteration:  # done, or out of time or evaluations
             self.lower_bound = self.mapper.lower_bound(self.run, self.own_value)
             if self.lower_bound is not None:
                 return "finished"
             late = self.run.short_of_time or self.own.remaining_seconds <= 0
             return "deadline" if late else "evaluations" if self.own.exhausted and self.run.curtailed else "finished"
+
+    def _without_bounds(self) -> GuardedProposals:
+        """Return the proposals of the same search without the bounds of the cost model.
+
+        A mapper that refuses to search without them has warm-start mappers, which search instead.
+        """
+        self.run.relaxable = self.run.bounder = self.run.lower_bound = None
+
+        def proposals() -> Proposals:
+            for mapper in (self.mapper, *self.run.starters):
+                with (
+                    suppress(NotConformableError, NoValidMappingError),
+                    closing(guarded_mapper(mapper).search(self.task, self.run)) as some,
+                ):
+                    yield from some
+
+        return GuardedProposals(proposals(), self.mapper.owner, self.task)
 
     def _record_figures(self) -> None:
         """Copy the mapper's bound and figures.
@@ -206,6 +261,8 @@ class _Loop:
             per_second = len(batch) / max(1e-9, time.perf_counter() - started)
             self.piece = max(1, min(8 * self.piece, int(PIECE_SECONDS * per_second)))
         self._keep_best(batch, costs)
+        if self.trial is not None:
+            self.trial.add(batch, costs, self.own.evaluated)
         if math.isinf(self.value):
             self.sample.add(batch)
         self.own.evaluated += len(batch)
@@ -225,9 +282,9 @@ class _Loop:
                 self._check_constraints(mapping)
                 self._record_improvements(values[: index + 1])
                 self.best, self.value = mapping, float(values[index])
+                self.best_costs = float(costs.energy_pj[index]), float(costs.cycles[index])
                 self.improved_at = self.batch_began
-                energy_pj, cycles = float(costs.energy_pj[index]), float(costs.cycles[index])
-                report(Incumbent(mapping, self.value, energy_pj, cycles, self.rejected, tuple(self.history)))
+                report(Incumbent(mapping, self.value, *self.best_costs, self.rejected, tuple(self.history)))
                 mark_result_found()
                 return
             self.rejected += 1  # a model may accept mappings that break the rules

@@ -86,7 +86,7 @@ class Searched:
 SEARCHES = Sheet(
     *(
         Figure(key, of=attrgetter(f"result.{key}"))
-        for key in "evaluated valid rejected cpu_seconds wall_seconds stop lower_bound gap figures".split()
+        for key in "evaluated valid rejected cpu_seconds wall_seconds stop lower_bound claimed_by gap figures".split()
     ),
     *map(Figure, ("stopped_by", "gap_reason", "cut")),
     Figure("rejections", of=lambda search: search.result.rejections and search.result.rejections.model_dump()),
@@ -94,9 +94,9 @@ SEARCHES = Sheet(
     Figure("cached", of=attrgetter("layer.cached")),
     Figure("error", of=lambda search: search.layer.error and search.layer.error.message),
     views={
-        "map": "evaluated valid rejected cpu_seconds wall_seconds stop stopped_by lower_bound gap gap_reason figures rejections history cached",
-        "map, csv": "evaluated stop stopped_by gap",
-        "compare": "evaluated valid wall_seconds stop stopped_by lower_bound gap gap_reason cut rejections error",
-        "compare, csv": "evaluated wall_seconds stop stopped_by gap cut",
+        "map": "evaluated valid rejected cpu_seconds wall_seconds stop stopped_by lower_bound claimed_by gap gap_reason figures rejections history cached",
+        "map, csv": "evaluated stop stopped_by gap claimed_by",
+        "compare": "evaluated valid wall_seconds stop stopped_by lower_bound claimed_by gap gap_reason cut rejections error",
+        "compare, csv": "evaluated wall_seconds stop stopped_by gap claimed_by cut",
     },
 )

@@ -5,8 +5,9 @@ A failure is a row with its reason; it does not end the sweep.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.configuration import RunConfiguration
@@ -14,10 +15,16 @@ from tilewright.application.run.evaluation import BuiltModel, evaluate, reasons_
 from tilewright.application.run.network import MappedLayer, Watch, map_workload, space_of, spaces_of
 from tilewright.application.run.searched import Searched
 from tilewright.errors import Reason, TilewrightError
+from tilewright.formats import Form
 from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.guard.calls import Owner, fault
+from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.guard.processes import Workers
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.reports import Report
+from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.workload import Workload
 
@@ -65,51 +72,101 @@ class Distance:
     """Distance of a mapping from the optimum of its map space.
 
     Attributes:
-        ratio: Cost divided by the highest proved bound.
+        ratio: Cost divided by the highest bound: of those that are proved, or of the claimed ones if none is.
         exact: Whether the bound is the optimum; otherwise the ratio is an upper bound.
+        claimed_by: Names of the plugins whose claim the bound is; None: it is proved.
     """
 
     ratio: float
     exact: bool
+    claimed_by: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.ratio:.2f}" if self.exact else f"<= {self.ratio:.2f}"
+        told = f"{self.ratio:.2f}" if self.exact else f"<= {self.ratio:.2f}"
+        return f"{told} by a claim" if self.claimed_by else told
 
 
 class Proofs:
-    """Bounds proved by the searches of one layer; each covers the mappings of its space."""
+    """Bounds that the searches of one layer proved or claim; each covers the mappings of its space."""
 
     def __init__(self, rows: Sequence[SweepRow]) -> None:
         self._all = [proof for row in rows for proof in _proofs(row)]
 
     def distance(self, mapping: Mapping, model: str, value: float) -> Distance | None:
         """Return the distance of a mapping with this cost; None if no bound of this model covers it."""
-        proofs = [
-            proof
-            for proof in self._all
-            if proof.model == model and any(space.contains(mapping) for space in proof.spaces)
-        ]
+        proofs = [proof for proof in self._all if proof.covers(mapping, model)]
+        proofs = [proof for proof in proofs if proof.claimed_by is None] or proofs
         highest = max(proofs, key=lambda proof: proof.bound, default=None)
-        return None if highest is None else Distance(value / highest.bound, highest.exact)
+        return None if highest is None else Distance(value / highest.bound, highest.exact, highest.claimed_by)
 
 
 @dataclass(frozen=True)
 class _Proof:
-    """A proved bound. `exact`: a mapping with this cost was found."""
+    """A bound on the mappings of some spaces by one model. `exact`: a mapping with this cost was found."""
 
     model: str
     spaces: tuple[MapSpace, ...]
     bound: float
     exact: bool
+    claimed_by: str | None
+
+    def covers(self, mapping: Mapping, model: str) -> bool:
+        """Return whether the bound is one on the cost of a mapping by a model."""
+        return self.model == model and any(space.contains(mapping) for space in self.spaces)
 
 
 def _proofs(row: SweepRow) -> Iterator[_Proof]:
-    """Yield the bound that a search proved, if any."""
+    """Yield the bound that a search proved or claims, if any."""
     result, configuration = row.layer.result, row.point.configuration
     if result is not None and configuration is not None and result.proved and result.lower_bound:
         space, _ = space_of(row.layer.distinct, configuration)
         spaces = spaces_of(space, configuration)
-        yield _Proof(row.point.model, spaces, result.lower_bound, result.proved == "yes")
+        yield _Proof(row.point.model, spaces, result.lower_bound, result.proved == "yes", result.claimed_by)
+
+
+def without_refuted(rows: Sequence[SweepRow], models: Sequence[BuiltModel]) -> list[SweepRow]:
+    """Return the rows without the bounds that another row refutes: a mapping of the same space costs less by the same model.
+
+    That is a failure of the plugin that made the bound. It is the layer's error, and the mapping stays.
+    """
+    return [
+        _without_refuted(row, [other for other in rows if other.layer.name == row.layer.name], models) for row in rows
+    ]
+
+
+def _without_refuted(row: SweepRow, others: Sequence[SweepRow], models: Sequence[BuiltModel]) -> SweepRow:
+    result, configuration = row.layer.result, row.point.configuration
+    for proof in _proofs(row):
+        costs = [(cost, other) for other in others for cost in _covered(proof, other, models)]
+        cost, other = min(costs, key=lambda pair: pair[0], default=(math.inf, row))
+        if may_bound(proof.bound, cost):
+            continue
+        assert result is not None and configuration is not None  # it has a bound
+        form = Form.of([proof.bound, cost], configuration.objective.unit)
+        told = (
+            f"its bound {form.text(proof.bound)} is above {form.text(cost)} {form.unit} that {other.point.mapper} found"
+        )
+        error = fault(_prover(configuration, result), f"{told}; so the bound is dropped")
+        result = replace(result, lower_bound=None, claimed_by=None, error=error)
+        return replace(row, layer=replace(row.layer, result=result, error=error))
+    return row
+
+
+def _covered(proof: _Proof, row: SweepRow, models: Sequence[BuiltModel]) -> Iterator[float]:
+    """Yield the cost of a row's mapping by the model of a bound, if the bound covers it."""
+    best, configuration = None if row.layer.result is None else row.layer.result.best, row.point.configuration
+    for model, report in zip(models, row.reports, strict=False):
+        value = report.of(configuration.objective) if configuration is not None and report.valid else None
+        if best is not None and value is not None and proof.covers(best, model.name):
+            yield value
+
+
+def _prover(configuration: RunConfiguration, result: Result) -> Owner:
+    """Return the plugin that made a bound: the mapper, or the cost model if the claim is only that one's."""
+    mapper, model = configuration.mapper_record, configuration.model.record
+    is_models = result.claimed_by is not None and result.claimed_by == claimant(model)
+    kind, record = (CostModelSpec.kind, model) if is_models else (MapperSpec.kind, mapper)
+    return Owner(kind, record.name, record.distribution, record.version)
 
 
 def sweep(

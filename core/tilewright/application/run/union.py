@@ -94,6 +94,7 @@ class _Joined:
             cpu_seconds=math.fsum(result.cpu_seconds for result in self.results),
             wall_seconds=self.wall_seconds,
             lower_bound=min([self.value, *(bound for bound in bounds if bound is not None)]) if proved else None,
+            claimed_by=next((result.claimed_by for result in self.results if result.claimed_by), None),
             figures=least.figures | best.figures | {"spaces": float(len(bounds))},
             error=next((result.error for result in self.results if result.error is not None), None),
             history=tuple(history),

@@ -14,6 +14,8 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -28,11 +30,10 @@ from tilewright.errors import (
     TilewrightError,
 )
 from tilewright.interrupts import is_from_user, raise_if_due
+from tilewright.schema.mapped.claimants import BUILTIN as BUILTIN
 
 Answer = TypeVar("Answer")
 
-BUILTIN = "tilewright"
-"""Distribution of the built-in plugins, whose names cannot be taken over."""
 LONGEST = 400
 """Maximum length of a plugin's message that is repeated, in characters."""
 LONGEST_LINE = 100
@@ -53,6 +54,19 @@ class Owner:
     def __str__(self) -> str:
         home = f" of {self.distribution} {self.version or '(no version)'}" if self.distribution else ""
         return f"{self.kind} '{self.name}'{home}"
+
+
+def owner_of(kind: str, plugin: object) -> Owner:
+    """Return the owner of an object from the caller; one of a built-in package is built in."""
+    package = type(plugin).__module__.partition(".")[0]
+    return Owner(kind, type(plugin).__name__, BUILTIN if package in _builtin_packages() else None)
+
+
+@cache
+def _builtin_packages() -> frozenset[str]:
+    """Return the import packages of Tilewright."""
+    points = [point for point in entry_points(group=BUILTIN) if point.dist is not None and point.dist.name == BUILTIN]
+    return frozenset({BUILTIN, *(point.module.partition(".")[0] for point in points)})
 
 
 def is_trusted(owner: Owner) -> bool:

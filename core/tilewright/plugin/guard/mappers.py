@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Costs
-from tilewright.plugin.guard.calls import Owner, calling, described, fault
+from tilewright.plugin.guard.calls import Owner, calling, described, fault, owner_of
 from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.mapper import FigureReporter, Mapper, Run, Task
@@ -140,4 +140,4 @@ def guarded_mapper(mapper: Mapper) -> GuardedMapper:
     """Return a mapper behind a guard; a guarded or hosted one is returned unchanged."""
     if isinstance(mapper, GuardedMapper | Hosted):
         return mapper
-    return GuardedMapper(mapper, Owner("mapper", type(mapper).__name__))
+    return GuardedMapper(mapper, owner_of("mapper", mapper))

@@ -21,7 +21,7 @@ from tilewright.plugin.costmodel import (
     Relaxation,
 )
 from tilewright.plugin.counts import AccessBatch, CountingEvaluator
-from tilewright.plugin.guard.calls import Owner, calling, checked, described, fault
+from tilewright.plugin.guard.calls import Owner, calling, checked, described, fault, owner_of
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_counts, fault_of_report, least_cycles
 from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.program import Program
@@ -154,4 +154,4 @@ def guarded_evaluator(evaluator: Evaluator, problem: Problem, architecture: Arch
     """Return an evaluator behind a guard; a guarded or hosted one is returned unchanged."""
     if isinstance(evaluator, GuardedEvaluator | Hosted):
         return evaluator
-    return GuardedEvaluator(evaluator, Owner("cost model", type(evaluator).__name__), problem, architecture)
+    return GuardedEvaluator(evaluator, owner_of("cost model", evaluator), problem, architecture)

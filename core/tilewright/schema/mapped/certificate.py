@@ -18,6 +18,7 @@ from tilewright.schema.document import FileModel, commented
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import MappedProblem, PluginRecord
+from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.unsearched import JudgedRule, judged, statement
@@ -75,6 +76,11 @@ class _Claim(Model):
         """The plugins whose versions the claim has."""
         return ()
 
+    @property
+    def claimed_by(self) -> str | None:
+        """Name of the mapper whose claim it is, if it is known from its record; see `claimant`."""
+        return None
+
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back to an equal object."""
         data = {"of": self.of} | self.model_dump(mode="json", exclude_defaults=True)
@@ -116,6 +122,12 @@ class LayerClaim(_Claim):
         """The plugins whose versions the claim has."""
         origin = self.incumbent.provenance
         return () if origin is None else (origin.mapper, origin.model)
+
+    @property
+    def claimed_by(self) -> str | None:
+        """Name of the mapper, if it is an installed one that is not built in."""
+        origin = self.incumbent.provenance
+        return None if origin is None or origin.mapper.distribution is None else claimant(origin.mapper)
 
     @property
     def unsearched(self) -> tuple[JudgedRule, ...]:
@@ -163,6 +175,11 @@ class GroupClaim(_Claim):
         """The plugins whose versions the claim has."""
         return (self.model,) if self.mapper is None else (self.mapper, self.model)
 
+    @property
+    def claimed_by(self) -> str | None:
+        """Name of the group mapper, if it is not built in."""
+        return None if self.mapper is None else claimant(self.mapper)
+
     def words(self, proved: bool) -> tuple[str, str, str]:
         """Return what has no lower cost, whose value it is, and what follows in the statement."""
         space = "" if self.space is None else f"\nthe space: {self.space}"
@@ -204,11 +221,9 @@ class NetworkClaim(_Claim):
 
     def words(self, proved: bool) -> tuple[str, str, str]:
         """Return what has no lower cost, whose value it is, and what follows in the statement."""
-        unknown, told = self.workload.unknown, ""
+        told = ""
         if self.least is None:
-            several = f"{len(unknown)} layers do not state whose results they read" if len(unknown) > 1 else ""
-            told = several or "one layer does not state whose results it reads"
-            told = f"\n{told}: mappings that keep these are not in the space"
+            told = f"\n{self.workload.told_unknown}: mappings that keep these are not in the space"
         return *_FUSED, f"; without fusion: {self.unfused:.10g}{told}"
 
 
@@ -232,12 +247,20 @@ class Certificate(Printed, FileModel, Generic[Claim]):
     """(value - bound) / value."""
     proof_version: int | None = None
     """Version of the prover's rules; None: it has none, or the certificate is older."""
+    claimed_by: str | None = None
+    """Names of the plugins that are not built in and state it; a certificate of such a mapper always has them. None: it is proved."""
     versions: FrozenDict[str, str] = FrozenDict()
     """Versions of Tilewright, of the plugins' distributions, and of Python."""
     digests: FrozenDict[str, str] = FrozenDict()
     """SHA-256 of the versions and of each part of the claim."""
     claim: Claim
     """The claim, with all inputs."""
+
+    @model_validator(mode="after")
+    def _says_whose_it_is(self) -> Self:
+        if self.claimed_by is None and (by := self.claim.claimed_by) is not None:
+            object.__setattr__(self, "claimed_by", by)
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -274,12 +297,14 @@ class Certificate(Printed, FileModel, Generic[Claim]):
         return commented(str(self)) + super().to_yaml()
 
     def __str__(self) -> str:
-        proved = self.gap < 1e-8
+        proved = self.gap < 1e-8 and self.claimed_by is None
         sure = "is the minimum" if proved else f"exceeds the minimum by at most {100 * self.gap:.2g} % of itself"
         what, unit = self.objective.title, self.objective.unit
         which, whose, more = self.claim.words(proved)
         subject, arch = self.claim.names
+        statement = f"{subject} on {arch}: {which} has less {what} than {self.bound:.10g} {unit}"
+        if self.claimed_by is None:
+            return f"{statement}\n{whose}, {self.value:.10g}, {sure}{more}"
         return (
-            f"{subject} on {arch}: {which} has less {what} than {self.bound:.10g} {unit}\n"
-            f"{whose}, {self.value:.10g}, {sure}{more}"
+            f"{self.claimed_by} claims: {statement}\n{whose} is {self.value:.10g}; nothing else proves the claim{more}"
         )

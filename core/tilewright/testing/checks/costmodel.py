@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.application.exploration.bounds import least_of
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.space import MapSpace
@@ -22,6 +21,7 @@ from tilewright.plugin.guard.figures import (
     faults_of_utilization,
     least_cycles,
 )
+from tilewright.plugin.relaxed import least_of
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.reports import Report
 from tilewright.testing.corpus import Sample, content, cramped

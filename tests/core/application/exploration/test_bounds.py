@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from support.map_spaces import rules
 from support.problems import problem_of
-from tilewright.application.exploration.bounds import least_of, usable_units
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.counting import used_words
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
+from tilewright.plugin.relaxed import least_of, usable_units
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting

@@ -50,6 +50,12 @@ class BudgetedNetwork(Tabular):
         """Largest possible energy saving within the budget, as a fraction."""
         return max(0.0, gap_of(self.energy_pj, self.bound) or 0.0)
 
+    @property
+    def claimed_by(self) -> str | None:
+        """Names of the plugins whose claim the bound is; None: it is proved."""
+        points = [point for front, _ in self.chosen for point in front.points]
+        return next((point.claimed_by for point in points if point.claimed_by), None)
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per chosen point, with the number of layers that use it."""
         return [
@@ -69,7 +75,7 @@ class BudgetedNetwork(Tabular):
         return {
             "schema_version": 1,
             "workload": self.network,
-            **attributes(self, "architecture most_cycles energy_pj cycles bound gap"),
+            **attributes(self, "architecture most_cycles energy_pj cycles bound gap claimed_by"),
             "layers": layers,
         }
 
@@ -79,7 +85,7 @@ class BudgetedNetwork(Tabular):
         for row in self.rows():
             table.add_row(*row.values())
         table.add_row("all", "", sum(row["count"] for row in self.rows()), *COSTS.data("budget", self).values())
-        return [table, f"proved: {proof(self.gap)}"]
+        return [table, f"proved: {proof(self.gap, self.claimed_by)}"]
 
 
 def chosen_within(fronts: Sequence[Front], most_cycles: float) -> list[Uses]:

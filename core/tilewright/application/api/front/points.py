@@ -41,8 +41,13 @@ class FrontPoint:
 
     @property
     def proved(self) -> str:
-        """State of the proof as text: yes, the largest possible saving, or no."""
-        return proof(self.gap) or "no"
+        """State of the proof as text: yes, the largest possible saving, or no; with the name of a plugin that claims it."""
+        return proof(self.gap, self.claimed_by) or "no"
+
+    @property
+    def claimed_by(self) -> str | None:
+        """Names of the plugins whose claim the bound is; None: it is proved, or there is none."""
+        return None if self.layer.result is None else self.layer.result.claimed_by
 
     def extended(self, most_cycles: float, bound: float | None) -> FrontPoint:
         """Return the point for a larger cycle limit, with `bound` for the mappings that it adds."""

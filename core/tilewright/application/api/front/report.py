@@ -32,7 +32,7 @@ from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
 from tilewright.tables import Shown, Table, Tabular, numbers
 
-ENDS = ("most_cycles", "gap", "whole", "mapping_file", "certificate_file")
+ENDS = ("most_cycles", "gap", "claimed_by", "whole", "mapping_file", "certificate_file")
 """Keys of a point after its costs."""
 
 
@@ -116,7 +116,7 @@ class FrontReport(Tabular):
             rows.append(
                 PROBLEMS.data("front, csv", front.distinct)
                 | COSTS.data("front", point.layer.report)
-                | dict(zip(ENDS, (most, point.gap, front.whole, name, proof), strict=True))
+                | dict(zip(ENDS, (most, point.gap, point.claimed_by, front.whole, name, proof), strict=True))
             )
         return rows
 

@@ -98,8 +98,11 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"time at {totals['clock_ghz']:g} GHz", quantity(1e12 * seconds, "ps")
     yield from _told("page, more totals", totals, listed)
     yield "distinct layers", f"{len(layers):,}"
-    proved = sum(proof(layer["search"]["gap"]) == "yes" for layer in layers)
-    yield "proved optimal", f"{proved:,} of {len(layers):,} layers"
+    proofs = Counter(_proof(layer) for layer in layers)
+    yield "proved optimal", f"{proofs['yes']:,} of {len(layers):,} layers"
+    for claim, count in proofs.items():
+        if claim.startswith("claimed"):
+            yield f"optimal as {claim}", f"{count:,} of {len(layers):,} layers"
     wider = sum(map(_is_wider, layers))
     if wider:
         yield "in spaces wider than the files'", f"{wider:,} layers"
@@ -129,9 +132,15 @@ def _layer_table(data: Mapping[str, Any]) -> Table:
         *others,
         Shown(numbers("utilization", "%", decimals=1), lambda layer: _scaled(layer["best"]["utilization"], 100)),
         Shown("limited by", lambda layer: _limit(layer) or layer["error"] or "-"),
-        Shown("proved", lambda layer: (proof(layer["search"]["gap"]) or "no") + ", wider" * _is_wider(layer)),
+        Shown("proved", lambda layer: _proof(layer) + ", wider" * _is_wider(layer)),
     ]
     return Table.of(columns, data["layers"])
+
+
+def _proof(layer: Layer) -> str:
+    """Return what is proved of a layer, or claimed; "no" if nothing is. Files of older versions name no claimant."""
+    search = layer["search"]
+    return proof(search["gap"], search.get("claimed_by")) or "no"
 
 
 def _scaled(value: float | None, factor: float) -> float | None:

@@ -102,6 +102,7 @@ def certificate_of(
         bound=result.lower_bound,
         gap=result.gap,
         proof_version=proof_version_of(own.mapper_record),
+        claimed_by=result.claimed_by,
         versions=versions_of(*records),
         claim=LayerClaim(
             space=CoveredSpace(
