@@ -233,7 +233,7 @@ def _window(tensor: Tensor, name: str) -> int | None:
 
 def _sides(tensor: Tensor, names: tuple[str, ...], tile: Ints) -> tuple[Floats, Floats]:
     """Return the sides [coordinate, n] of a tile in distinct values at least, and the shift of each dimension's index [dimension]."""
-    sides, shifts = np.ones((len(tensor.projection), len(tile))), np.zeros(len(names))
+    sides, shifts = np.ones((max(1, len(tensor.projection)), len(tile))), np.zeros(len(names))
     for r, rank in enumerate(tensor.projection):
         common = math.gcd(*rank.terms.values()) if rank.terms else 1
         box, count = np.ones((2, len(tile)))

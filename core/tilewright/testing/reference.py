@@ -5,8 +5,6 @@ It imports what authors of plugins may import, and nothing else.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 import tilewright as tw
@@ -112,63 +110,3 @@ def _trips(outer: Ints, inner: Ints) -> Floats:
     """Return the products of trip counts [n, entry] for tiles [n, entry, dimension]."""
     counts: Floats = (-(-outer // inner)).astype(np.float64).prod(axis=2)
     return counts
-
-
-def least_energy(relaxation: Relaxation, problem: tw.Problem, mapping: tw.Mapping) -> float:
-    """Return a lower bound on the energy of a mapping, in pJ, from the relaxation alone.
-
-    Only terms that need no further assumptions count. Tensors with windows, first-read elision and
-    words that neighbours may forward are ignored.
-    """
-    energy = relaxation.compute_pj
-    for number, tensor in enumerate(problem.tensors):
-        if all(len(rank.terms) == 1 for rank in tensor.projection):
-            energy += _least_of_tensor(relaxation, problem, mapping, number)
-    return energy
-
-
-def _least_of_tensor(relaxation: Relaxation, problem: tw.Problem, mapping: tw.Mapping, number: int) -> float:
-    tensor, factors = problem.tensors[number], mapping.factors()
-    last = len(factors) - 1
-    energy, inside = 0.0, None  # next inner storage entry of the tensor
-    for entry in range(last, -1, -1):
-        if tensor.name not in (mapping.entries[entry].keep or ()):
-            continue
-        memory = relaxation.memory[entry, number]
-        outside = math.prod(trips for _, spatial in factors[:entry] for trips in spatial.values())
-        fanouts = range(entry, last + 1 if inside is None else inside)
-        served = outside * math.prod(
-            trips
-            for place in fanouts
-            for name, trips in factors[place][1].items()
-            if name in tensor.dimensions or not relaxation.shared[place, number]
-        )
-        if inside is None:  # every operation reads a word, unless neighbours may forward it
-            alone = all(trips == 1 for place in fanouts for trips in factors[place][1].values())
-            sure = alone or not relaxation.neighbours
-            words = served * math.prod(trips for steps, _ in factors for trips in steps.values()) if sure else 0.0
-        else:
-            words = served * _brought(problem, mapping, number, inside)
-        energy += words * (relaxation.update_pj if tensor.is_output else relaxation.read_pj)[memory, number]
-        if entry and not tensor.is_output:
-            energy += outside * _brought(problem, mapping, number, entry) * relaxation.fill_pj[memory, number]
-        inside = entry
-    return energy
-
-
-def _brought(problem: tw.Problem, mapping: tw.Mapping, number: int, entry: int) -> float:
-    """Return the words filled into one instance.
-
-    The tile is filled again whenever an outer loop, or a loop inside it, changes it.
-    """
-    tensor, names = problem.tensors[number], set[str]()
-    loops = [
-        (name, mapping.factors()[place][0][name])
-        for place in range(entry + 1)
-        for name in mapping.entries[place].temporal_order
-    ]
-    rounds = 1
-    for name, trips in reversed(loops):
-        names |= {name} if trips > 1 else set()
-        rounds *= trips if names & set(tensor.dimensions) else 1
-    return float(rounds * problem.tile_words(tensor, mapping.entries[entry].temporal_tile_sizes))

@@ -6,13 +6,14 @@ So the searches do not depend on the number of processes.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tilewright.application.exploration.bounds import least_of_workload
+from tilewright.application.exploration.bounds import least, least_of_workload
 from tilewright.application.exploration.records import (
     ExplorationRecord,
     ExploredPoint,
@@ -25,14 +26,17 @@ from tilewright.application.exploration.records import (
 from tilewright.application.exploration.space import ArchitectureSpace, Point, Points
 from tilewright.application.exploration.store import Store
 from tilewright.application.run.configuration import RunConfiguration
-from tilewright.application.run.network import Engine, LayerSearch, chosen, observed, observed_layer
+from tilewright.application.run.network import Engine, LayerSearch, MappedLayer, chosen, observed, observed_layer
 from tilewright.application.run.observing import RunObserver
 from tilewright.errors import ClusterError
+from tilewright.formats import Form
 from tilewright.interrupts import mark_result_found, stop_requested
+from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.relaxed import Least
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, Strategy
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.workload import Workload
 
 Watch = Callable[[float, str, float | None], None]
@@ -93,6 +97,8 @@ class Exploration:
         searches = [LayerSearch(distinct, self.configuration) for distinct in self.distinct.values()]
         self.observer = RunObserver(observed(searches, self.space.name))
         self.judged = 0
+        self.refuted: str | None = None
+        """Which bound of the cost model is above a cost: then no point is left out for its bounds."""
         self.interrupted = False
         """A search came back unfinished."""
         self.failure: ClusterError | None = None
@@ -132,7 +138,7 @@ class Exploration:
             if point.architecture is None:
                 told = "; ".join(map(str, point.reasons))
                 judged.append(ExploredPoint(point.index, point.values, "refused", told))
-            elif proposal.needless is not None:
+            elif proposal.needless is not None and self.refuted is None:
                 judged.append(ExploredPoint(point.index, point.values, "bounded", proposal.needless, self._kept(point)))
             else:
                 rest.append(point)
@@ -210,10 +216,26 @@ class Exploration:
             if new is None:
                 self.interrupted = True
                 return
+            self._try_bounds(todo[tasks[position]], layer)
             self.store.keep(*tasks[position], self.record.method, new)
             mark_result_found()
             self.searched.add(tasks[position])
             yield tasks[position], new
+
+    def _try_bounds(self, search: LayerSearch, layer: MappedLayer) -> None:
+        """Compare a result with the bounds of its machine, if the cost model is not built in; log the first failure of bounds."""
+        model = self.configuration.model.record
+        if self.refuted is not None or claimant(model) is None or layer.report is None:
+            return
+        told = None if layer.error is None else layer.error.message
+        if self.bounded and told is None:
+            for unit, low, cost in zip(("pJ", "cycles"), least(search), (layer.energy_pj, layer.cycles), strict=True):
+                if cost is not None and not may_bound(low, cost):
+                    form = Form.of([low, cost], unit)
+                    told = f"cost model {model} failed: its relaxation says that {layer.name} takes at least {form.text(low)} {form.unit} on a machine, but it takes {form.text(cost)}"
+        if told is not None:
+            self.refuted = told
+            logging.getLogger("tilewright").warning("warning: %s; no further point is left out for its bounds", told)
 
     def _tell(self, under_way: float, what: str) -> None:
         if self.watch is not None:

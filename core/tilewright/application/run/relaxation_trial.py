@@ -1,4 +1,4 @@
-"""Trial of the bounds of a cost model that is not built in: what it says of mappings is compared with what they cost."""
+"""Trial of the bounds of a cost model that is not built in: they are compared with the costs of evaluated mappings."""
 
 from __future__ import annotations
 

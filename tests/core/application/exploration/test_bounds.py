@@ -10,9 +10,9 @@ from support.problems import problem_of
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.counting import used_words
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import CostModel
+from tilewright.plugin.costmodel import CostModel, Relaxable
 from tilewright.plugin.registry import installed
-from tilewright.plugin.relaxed import least_of, usable_units
+from tilewright.plugin.relaxed import least_of, relaxed_costs, usable_units
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting
@@ -35,12 +35,19 @@ def test_no_mapping_costs_less(model: str, problem: Problem, data: st.DataObject
         evaluator = MODELS[model].bind(problem, architecture)
     except NotConformableError:
         return
-    costs = evaluator.evaluate_batch(space.sample(np.random.default_rng(0), 200).batch())
+    batch = space.sample(np.random.default_rng(0), 200).batch()
+    costs = evaluator.evaluate_batch(batch)
     energy, cycles = least_of(space, evaluator)
 
     assert (costs.energy_pj[costs.valid] >= energy * (1 - 1e-9)).all()
     assert (costs.cycles[costs.valid] >= cycles * (1 - 1e-9)).all()
     assert energy > 0 or not costs.energy_pj[costs.valid].any()
+
+    relaxation = evaluator.relaxation(space.skeleton, space.keeps) if isinstance(evaluator, Relaxable) else None
+    if relaxation is not None:  # the same of each mapping, by its words
+        bounds = relaxed_costs(relaxation, architecture, batch)
+        assert (costs.energy_pj >= bounds.energy_pj * (1 - 1e-9)).all()
+        assert (costs.cycles >= bounds.cycles * (1 - 1e-9)).all()
 
 
 def test_words_between_strides_are_not_used() -> None:

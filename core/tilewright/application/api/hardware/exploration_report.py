@@ -16,6 +16,8 @@ from tilewright.application.exploration.records import ExplorationRecord, Explor
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.files import write_text
 from tilewright.reports.costs import COSTS
+from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.mapped.claimants import claimant
 from tilewright.tables import Shown, Table, Tabular, csv_text
 from tilewright.values import attributes
 
@@ -56,6 +58,14 @@ class ExplorationReport(Tabular):
         """Pareto-optimal points in energy, cycles and area (if known)."""
         return front(self.found)
 
+    @property
+    def claimed_by(self) -> str | None:
+        """Names of the plugins whose claim the bounds of layers and machines are; None if mapper and cost model are built in."""
+        return claimant(self._plugin("mapper"), self._plugin("model"))
+
+    def _plugin(self, kind: str) -> PluginRecord:
+        return PluginRecord.model_validate(dict(self.record.methods[kind]))
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per point."""
         best = {point.index for point in self.front}
@@ -73,6 +83,7 @@ class ExplorationReport(Tabular):
             | attributes(layer, "sizes count macs")
             | COSTS.data("explore, layers", found)
             | attributes(found, "lower_bound stop evaluated cpu_seconds binds reason")
+            | {"claimed_by": self.claimed_by if found.lower_bound is not None else None}
             | {f"{place}_pj": energy for place, energy in found.places.items()}
             for point in self.points
             for layer, found in point.layers
@@ -123,6 +134,9 @@ class ExplorationReport(Tabular):
         ]
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
         lines += [f"  {count:,} without: {why}" for why, count in self.without()]
+        model = claimant(self._plugin("model"))
+        if model is not None and any(point.outcome == "bounded" for point in self.points):
+            lines.append(f"  the bounds of points that were not searched are claimed by {model}")
         columns: list[Shown[ExploredPoint]] = [
             Shown("point", lambda point: str(point.index)),
             *choice_columns(record.choices, lambda point: point.values),
