@@ -28,7 +28,7 @@ Change = Callable[[Relaxation], Relaxation]
 class OthersModel:
     """A third party's cost model: timeloop with another relaxation, and `tax` times its energy."""
 
-    def __init__(self, change: Change = lambda told: told, tax: float = 1.0, bounds: float | None = None) -> None:
+    def __init__(self, change: Change = lambda told: told, tax: float = 1.0, bounds: float = 0.0) -> None:
         self.change, self.tax, self.bounds = change, tax, bounds
 
     def bind(self, problem: Any, architecture: Any) -> Any:
@@ -141,10 +141,8 @@ def test_built_in_models_are_not_tried() -> None:
 
 def test_comparisons_take_their_share_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a clock that runs a second for each look at it, one comparison in fifty fits."""
-    from tilewright.application.run import relaxation_trial
-
     seconds = iter(range(10**6))
-    monkeypatch.setattr(relaxation_trial.time, "perf_counter", lambda: float(next(seconds)))
+    monkeypatch.setattr("tilewright.application.run.relaxation_trial.time.perf_counter", lambda: float(next(seconds)))
     space = tw.space(GEMM, "eyeriss")
     evaluator = guarded_evaluator(
         OthersModel().bind(space.problem, space.architecture), space.problem, space.architecture
