@@ -69,7 +69,7 @@ def map_command(
         raise typer.Exit(
             _code(
                 fronts.complete and not fronts.stopped,
-                [fronts.unwritten, *(front.fastest.error for front in fronts.fronts)],
+                [fronts.unwritten, *(error for front in fronts.fronts for error in front.errors)],
             )
         )
     report = tw.map(flags.loaded(workload), arch, **settings)

@@ -13,18 +13,13 @@ from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
 from tilewright.application.run.network import MappedLayer, Watch, map_workload, space_of, spaces_of
+from tilewright.application.run.refutation import tried
 from tilewright.application.run.searched import Searched
 from tilewright.errors import Reason, TilewrightError
-from tilewright.formats import Form
 from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.guard.calls import Owner, fault
-from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.guard.processes import Workers
-from tilewright.plugin.result import Result
-from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.reports import Report
-from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.workload import Workload
 
@@ -135,20 +130,13 @@ def without_refuted(rows: Sequence[SweepRow], models: Sequence[BuiltModel]) -> l
 
 
 def _without_refuted(row: SweepRow, others: Sequence[SweepRow], models: Sequence[BuiltModel]) -> SweepRow:
-    result, configuration = row.layer.result, row.point.configuration
     for proof in _proofs(row):
-        costs = [(cost, other) for other in others for cost in _covered(proof, other, models)]
-        cost, other = min(costs, key=lambda pair: pair[0], default=(math.inf, row))
-        if may_bound(proof.bound, cost):
-            continue
-        assert result is not None and configuration is not None  # it has a bound
-        form = Form.of([proof.bound, cost], configuration.objective.unit)
-        told = (
-            f"its bound {form.text(proof.bound)} is above {form.text(cost)} {form.unit} that {other.point.mapper} found"
-        )
-        error = fault(_prover(configuration, result), f"{told}; so the bound is dropped")
-        result = replace(result, lower_bound=None, claimed_by=None, error=error)
-        return replace(row, layer=replace(row.layer, result=result, error=error))
+        costs = [(cost, other.point.mapper) for other in others for cost in _covered(proof, other, models)]
+        cost, finder = min(costs, key=lambda pair: pair[0], default=(math.inf, ""))
+        assert row.point.configuration is not None  # it has a bound
+        configuration = row.point.configuration
+        layer = tried(row.layer, configuration, proof.bound, configuration.objective, cost, finder)
+        return replace(row, layer=layer)
     return row
 
 
@@ -159,14 +147,6 @@ def _covered(proof: _Proof, row: SweepRow, models: Sequence[BuiltModel]) -> Iter
         value = report.of(configuration.objective) if configuration is not None and report.valid else None
         if best is not None and value is not None and proof.covers(best, model.name):
             yield value
-
-
-def _prover(configuration: RunConfiguration, result: Result) -> Owner:
-    """Return the plugin that made a bound: the mapper, or the cost model if the claim is only that one's."""
-    mapper, model = configuration.mapper_record, configuration.model.record
-    is_models = result.claimed_by is not None and result.claimed_by == claimant(model)
-    kind, record = (CostModelSpec.kind, model) if is_models else (MapperSpec.kind, mapper)
-    return Owner(kind, record.name, record.distribution, record.version)
 
 
 def sweep(

@@ -142,3 +142,18 @@ def test_layers_that_do_not_say_what_they_read_are_told_once() -> None:
     layers = [Layer(problem=layer.problem) for layer in Workload.model_validate(products(4, (4, 4, 8))).layers]
     assert Workload(name="one", layers=tuple(layers)).told_unknown == "one layer does not state whose results it reads"
     assert Workload(name="none", layers=tuple(layers[:1])).told_unknown == ""
+
+
+def test_a_point_of_a_front_refutes_the_bound_of_another() -> None:
+    """Each point is a search; without a limit, the false prover stops at a worse mapping than under one."""
+
+    class Lazy(FalseProver):
+        def search(self, task: Task, run: Run) -> Proposals:
+            limited = task.most_cycles < float("inf")
+            costs = yield task.space.sample(run.rng, 2000 if limited else 20)
+            run.prove(float(costs.of(task.objective).min()))
+
+    report = tw.front(SMALL, "eyeriss", points=2, mapper=Lazy(), cache=False, progress=False)
+    told = str(report)
+    assert "its bound" in told and "that a search under another limit on cycles found; so the bound is dropped" in told
+    assert all(point.bound is None for point in report["einsum"].points)

@@ -9,7 +9,9 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import CallError, InputError
-from tilewright.plugin import MapperSpec, Proposals, Run, Task, installed
+from tilewright.plugin import BatchEvaluator, Costs, MapperSpec, Proposals, Run, Task, installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.reports import Report
 from tilewright.schema.objective import EDP
 
 pytestmark = pytest.mark.process
@@ -167,3 +169,36 @@ def test_progress_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     tw.explore(FORMULA, SPACE, cache=False, progress=True)
 
     assert re.search(r"\d+ s, \d of 6 points done; einsum", capsys.readouterr().err)
+
+
+class Charged:
+    """A third party's cost model: the bounds of `timeloop` are above a tenth of its energy."""
+
+    def bind(self, problem: Any, architecture: Any) -> Any:
+        return ChargedEvaluator(installed().make(CostModelSpec, "timeloop").bind(problem, architecture))
+
+
+class ChargedEvaluator(BatchEvaluator):
+    def __init__(self, evaluator: Any) -> None:
+        self.evaluator, self.problem = evaluator, evaluator.problem
+
+    def evaluate_batch(self, batch: Any) -> Costs:
+        costs = self.evaluator.evaluate_batch(batch)
+        return Costs(costs.valid, costs.energy_pj / 10, costs.cycles)
+
+    def explain(self, mapping: Any) -> Report:
+        report, costs = self.evaluator.explain(mapping), self.evaluate(mapping)
+        energy, cycles = float(costs.energy_pj[0]), int(costs.cycles[0])
+        plain = Report(model="charged", problem=report.problem, macs=report.macs, valid=True)
+        return plain.model_copy(update={"energy_pj": energy, "cycles": cycles, "edp": energy * cycles})
+
+    def relaxation(self, skeleton: Any, keeps: Any = None) -> Any:
+        return self.evaluator.relaxation(skeleton, keeps)
+
+
+def test_refuted_bounds_leave_out_no_further_point(caplog: pytest.LogCaptureFixture) -> None:
+    words: dict[str, Any] = {"mapper": "random", "evaluations": 200, "cache": False, "progress": False}
+    report = tw.explore(FORMULA, SPACE, model=Charged(), **words)
+    assert "cost model 'Charged' failed: its relaxation says that einsum takes at least" in caplog.text
+    assert {point.outcome for point in report.points} == {"searched", "refused"}
+    assert all(row["claimed_by"] is None for row in report.layer_rows())

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tilewright.application.run.network import MappedLayer
+from tilewright.errors import TilewrightError
 from tilewright.plugin.result import gap_of, proof
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.workload import DistinctProblem
@@ -70,6 +71,15 @@ class Front:
     whole: bool
     fastest: MappedLayer
     interrupted: bool = False
+    refuted: TilewrightError | None = None
+    """The failure of the plugin whose bound another search of the front refutes; then no point has a bound."""
+
+    @property
+    def errors(self) -> tuple[TilewrightError, ...]:
+        """Errors of its searches, each once."""
+        layers = self.fastest, *(point.layer for point in self.points)
+        errors = [error for error in (*(layer.error for layer in layers), self.refuted) if error is not None]
+        return tuple({str(error): error for error in errors}.values())
 
 
 def front_of(distinct: DistinctProblem, least: Least, most: int) -> Front:

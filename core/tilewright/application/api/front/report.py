@@ -171,9 +171,8 @@ class FrontReport(Tabular):
         messages += fallback_message(self.configuration, [front.fastest for front in self.fronts])
         for front in self.fronts:
             name = front.distinct.problem.name
-            if front.fastest.error is not None:
-                messages.append(f"error: {name}: {front.fastest.error}")
-            elif not front.points:
+            messages += [f"error: {name}: {error}" for error in front.errors]
+            if not front.errors and not front.points:
                 told = "" if front.fastest.result is None else f": {front.fastest.result.told}"
                 messages.append(f"no valid mapping found for {name}{told}")
         some = [front.distinct.problem.name for front in self.fronts if front.points and not front.whole]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 from tilewright.application.api.call_arguments import at_least, checked
@@ -14,7 +15,8 @@ from tilewright.application.api.progress import mapping_progress
 from tilewright.application.api.settings import FrontSettings
 from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.network import LayerSearch, MappedLayer, Watch, in_workers, map_workload
-from tilewright.errors import CallError, PluginError
+from tilewright.application.run.refutation import tried
+from tilewright.errors import CallError, PluginError, TilewrightError
 from tilewright.interrupts import stop_requested
 from tilewright.plugin.guard.processes import Workers
 from tilewright.plugin.result import Watcher
@@ -67,6 +69,10 @@ def front(
     return FrontReport(network, configuration, tuple(fronts)).summarised(folder)
 
 
+_Found = tuple[Objective, float, MappedLayer]
+"""Objective of a search, its limit on cycles, and its result."""
+
+
 @dataclass(frozen=True)
 class _FrontSearch(LayerSearch):
     """Search for the front of one layer, with its configuration and number of points."""
@@ -77,7 +83,25 @@ class _FrontSearch(LayerSearch):
 
     def run(self, watch: Watch | None) -> Front:
         asked = _Asked(self, watch)
-        return replace(front_of(self.distinct, asked.least, self.points), interrupted=asked.interrupted)
+        front = front_of(self.distinct, asked.least, self.points)
+        refuted = next((error for search in asked.found if (error := self._refutation(search, asked.found))), None)
+        if refuted is not None:  # one search of the prover is wrong, so none of its bounds is believed
+            front = replace(front, points=tuple(replace(point, bound=None) for point in front.points), refuted=refuted)
+        return replace(front, interrupted=asked.interrupted)
+
+    def _refutation(self, search: _Found, others: Sequence[_Found]) -> TilewrightError | None:
+        """Return the failure of the prover if another search found less within the limit of its bound."""
+        objective, most_cycles, layer = search
+        if layer.result is None or layer.result.lower_bound is None:
+            return None
+        values = [
+            float(objective.value(other.energy_pj, other.cycles))
+            for _, _, other in others
+            if other.energy_pj is not None and other.cycles is not None and other.cycles <= most_cycles
+        ]
+        finder, least = "a search under another limit on cycles", min(values, default=math.inf)
+        judged = tried(layer, self.configuration, layer.result.lower_bound, objective, least, finder)
+        return None if judged is layer else judged.error
 
 
 @dataclass
@@ -87,6 +111,7 @@ class _Asked:
     search: _FrontSearch
     watch: Watch | None
     interrupted: bool = False
+    found: list[_Found] = field(default_factory=list)
 
     def least(self, objective: Objective, most_cycles: float) -> MappedLayer:
         """Return the best mapping within a cycle limit; after an interruption, no search starts."""
@@ -97,6 +122,7 @@ class _Asked:
         aimed = search.configuration.with_objective(objective, most_cycles)
         layers = list(map_workload(alone, aimed, self.watch, cache=search.cache))
         self.interrupted = stop_requested() or any(layer.interrupted for layer in layers)
+        self.found += [(objective, most_cycles, layer) for layer in layers]
         return replace(layers[0], distinct=search.distinct) if layers else MappedLayer(search.distinct)
 
 
