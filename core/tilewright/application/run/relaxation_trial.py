@@ -94,6 +94,12 @@ class RelaxationTrial:
                 if not may_bound(low, cost):
                     self._refute(unit, low, cost, "its relaxation says that every mapping of the space takes at least")
 
+    def refute_by_proof(self, bound: float | None, value: float) -> None:
+        """Note that a proof by these bounds is contradicted by a mapping of this value."""
+        self._refute(
+            self.task.objective.unit, bound or 0.0, value, "by its bounds every mapping of the space takes at least"
+        )
+
     def _compare(self, evaluated: int) -> None:
         """Compare the mappings that were kept; `evaluated` limits the bounds of partial mappings that are asked for."""
         seen = [row for row in self._seen if row[0].skeleton == self.task.space.skeleton]

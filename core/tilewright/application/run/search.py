@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.application.run.compilation_warm_up import new_run, warm_up
 from tilewright.application.run.rejections import RejectionSample
 from tilewright.application.run.relaxation_trial import RelaxationTrial
-from tilewright.errors import NotConformableError, NoValidMappingError, TilewrightError
+from tilewright.errors import NotConformableError, NoValidMappingError, PluginError, TilewrightError
 from tilewright.interrupts import mark_result_found, preserving_results, raising, stop_requested
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
@@ -202,7 +202,7 @@ class _Loop:
                 with raising():
                     batch = proposals.send(told)
         except StopIteration:  # done, or out of time or evaluations
-            self.lower_bound = self.mapper.lower_bound(self.run, self.own_value)
+            self.lower_bound = self._told_bound()
             if self.lower_bound is not None:
                 return "finished"
             late = self.run.short_of_time or self.own.remaining_seconds <= 0
@@ -225,13 +225,29 @@ class _Loop:
 
         return GuardedProposals(proposals(), self.mapper.owner, self.task)
 
+    def _told_bound(self) -> float | None:
+        """Return the bound that the mapper left.
+
+        If a built-in mapper proved too much by the bounds of a model that is not, these are refuted.
+
+        Raises:
+            PluginError: It is invalid.
+        """
+        try:
+            return self.mapper.lower_bound(self.run, self.own_value)
+        except PluginError:
+            if self.trial is None or not self.trial.used or claimant(self.mapper.owner) is not None:
+                raise
+            self.trial.refute_by_proof(self.run.lower_bound, self.own_value)
+            return None
+
     def _record_figures(self) -> None:
         """Copy the mapper's bound and figures.
 
         Raises:
             PluginError: They are invalid.
         """
-        self.lower_bound = self.mapper.lower_bound(self.run, self.own_value)
+        self.lower_bound = self._told_bound()
         self.figures = self.mapper.run_figures(self.task, self.run, self.best)
 
     def _evaluate(self, batch: Candidates | MappingBatch) -> Costs:

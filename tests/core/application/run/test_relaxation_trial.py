@@ -11,10 +11,13 @@ import tilewright as tw
 from support.profiles import first
 from tilewright.application.run.network import MappedLayer
 from tilewright.application.run.relaxation_trial import RelaxationTrial
+from tilewright.application.run.search import search
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin import Costs, Relaxation, installed
+from tilewright.plugin.guard.calls import Owner
+from tilewright.plugin.guard.mappers import GuardedMapper
 from tilewright.plugin.guard.models import guarded_evaluator
-from tilewright.plugin.mapper import Proposals, Run, Task
+from tilewright.plugin.mapper import Budget, Proposals, Run, Task
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.reports import Report
 
@@ -78,7 +81,7 @@ class Asking:
 
 def mapped(problem: str, model: object, **settings: Any) -> MappedLayer:
     settings = {"mapper": "optimal", "objective": "energy", "evaluations": 30_000} | settings
-    return tw.map(problem, arch="eyeriss", model=model, progress=False, cache=False, **settings).layers[0]  # type: ignore[arg-type]
+    return tw.map(problem, arch="eyeriss", model=model, progress=False, cache=False, **settings).layers[0]
 
 
 FALSE: dict[str, tuple[str, OthersModel]] = {
@@ -155,3 +158,25 @@ def test_comparisons_take_their_share_of_the_time_and_no_more(monkeypatch: pytes
     for count in range(1000):
         trial.add(batch, evaluator.evaluate_batch(batch.batch()), count)
     assert 10 <= len(compared) <= 0.02 * float(next(seconds))
+
+
+class Trusting(Asking):
+    """A mapper, as if built in, that proves a bound by the model's, and finds less later."""
+
+    def search(self, task: Task, run: Run) -> Proposals:
+        assert run.relaxable is not None
+        run.relaxable.relaxation(task.space.skeleton, task.space.keeps)
+        costs = yield task.space.sample(run.rng, 5)
+        run.prove(float(costs.of(task.objective).min()))
+        yield task.space.sample(run.rng, 5000)
+
+
+def test_a_proof_by_false_bounds_is_no_failure_of_a_built_in_mapper() -> None:
+    space = tw.space(GEMM, "eyeriss")
+    evaluator = OthersModel().bind(space.problem, space.architecture)
+    mapper = GuardedMapper(Trusting(), Owner("mapper", "trusting", "tilewright", "1"))
+    result = search(mapper, Task(space), evaluator, Budget())
+    assert "cost model 'OthersEvaluator' failed: by its bounds every mapping" in str(result.error)
+    assert (result.lower_bound, result.stop) == (None, "finished") and result.best is not None
+    with_owner = GuardedMapper(Trusting(), Owner("mapper", "trusting", "elsewhere", "1"))
+    assert "mapper 'trusting' of elsewhere 1 failed" in str(search(with_owner, Task(space), evaluator, Budget()).error)
