@@ -81,7 +81,7 @@ class Asking:
 
 def mapped(problem: str, model: object, **settings: Any) -> MappedLayer:
     settings = {"mapper": "optimal", "objective": "energy", "evaluations": 30_000} | settings
-    return tw.map(problem, arch="eyeriss", model=model, progress=False, cache=False, **settings).layers[0]
+    return tw.map(problem, arch="eyeriss", model=model, progress=False, cache=False, **settings).layers[0]  # type: ignore[arg-type]
 
 
 FALSE: dict[str, tuple[str, OthersModel]] = {
