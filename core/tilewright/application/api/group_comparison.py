@@ -14,7 +14,7 @@ from tilewright.application.api.call_arguments import at_least, checked, names_o
 from tilewright.application.api.fusion import is_exact
 from tilewright.application.api.load import Source, load, load_architecture
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, reasons_of
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, is_claim
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
 from tilewright.errors import PluginError, Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.plugin.groupmapper import GroupResult, GroupTask
@@ -24,6 +24,7 @@ from tilewright.plugin.specs import CostModelSpec, GroupMapperSpec
 from tilewright.reports import Report
 from tilewright.reports.costs import COSTS
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.objective import Objective
 from tilewright.tables import Cell, Column, Table, Tabular, numbers
 
@@ -280,5 +281,5 @@ def _searched(
         (value if result.proved else result.bound or None) if exact else None,
         math.inf if value is None else value,
         mapper.spec.space,
-        is_claim(mapper.record),
+        claimant(mapper.record) is not None,
     )
