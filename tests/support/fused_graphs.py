@@ -415,8 +415,9 @@ class Judge:
             halo = (
                 loops and self.graph.makers.get(node.tensor) in node.users and self._is_uneven(node.users, loops[-1][0])
             )
-            if node.ends and not halo:  # the tile lives from the first branch that uses it to the last
-                using = [each for each in parts if _parent(parts, each) == node.part and each.uses(node.users)]
+            using = [each for each in parts if _parent(parts, each) == node.part and each.uses(node.users)]
+            if node.ends and not halo and not (len(using) == 1 and loops):
+                # the tile lives from the first branch that uses it to the last; one for a single branch stays for the next step
                 first, last = using[0].first, using[-1].last
             room[first : last + 1] -= words
         if room.min() < 0:
