@@ -17,11 +17,11 @@ GEMM = "nk,km->nm; n=4 k=6 m=4"
 
 
 class Bound(ScalarEvaluator):
-    """The oracle's costs, changed by a model's rule."""
+    """The costs of `timeloop`, changed by a model's rule."""
 
     def __init__(self, model: "Squared", problem: tw.Problem, architecture: tw.Architecture) -> None:
         self.model, self.units = model, architecture.compute_instances
-        self.inner = tw.installed().make(CostModelSpec, "oracle").bind(problem, architecture)
+        self.inner = tw.installed().make(CostModelSpec, "timeloop").bind(problem, architecture)
 
     def explain(self, mapping: tw.Mapping) -> tw.Report:
         report = self.inner.explain(mapping)
@@ -36,7 +36,7 @@ class Bound(ScalarEvaluator):
 
 
 class Squared:
-    """The same ranks as the oracle, with other energies."""
+    """The same ranks as `timeloop`, with other energies."""
 
     def bind(self, problem: tw.Problem, architecture: tw.Architecture) -> Bound:
         return Bound(self, problem, architecture)
@@ -56,7 +56,7 @@ class Opposite(Squared):
 
 
 class Picky(Squared):
-    """The oracle's energies, doubled; mappings of odd cycles are refused."""
+    """Twice the energies; mappings of odd cycles are refused."""
 
     def energy(self, energy: float) -> float:
         return 2 * energy
@@ -67,21 +67,21 @@ class Picky(Squared):
 
 @pytest.fixture(scope="module")
 def report() -> tw.CorrelationReport:
-    models: list[str | CostModel] = ["oracle", Squared(), Opposite(), Picky()]
+    models: list[str | CostModel] = ["timeloop", Squared(), Opposite(), Picky()]
     return tw.correlate(GEMM, arch="union_edge", models=models, samples=30, objective="energy", worst=2)
 
 
 def test_ranks_and_ratios_are_those_of_the_energies(report: tw.CorrelationReport) -> None:
     pairs = {(one.first, one.second): one for one in report.pairs if one.figure == "energy"}
-    assert [pairs["oracle", name].tau for name in ("Squared", "Opposite", "Picky")] == pytest.approx([1, -1, 1])
-    assert [pairs["oracle", name].rho for name in ("Squared", "Opposite", "Picky")] == pytest.approx([1, -1, 1])
+    assert [pairs["timeloop", name].tau for name in ("Squared", "Opposite", "Picky")] == pytest.approx([1, -1, 1])
+    assert [pairs["timeloop", name].rho for name in ("Squared", "Opposite", "Picky")] == pytest.approx([1, -1, 1])
     (layer,) = report.layers
-    energies = layer.costs["oracle"].energy_pj
-    squared = pairs["oracle", "Squared"]
+    energies = layer.costs["timeloop"].energy_pj
+    squared = pairs["timeloop", "Squared"]
     assert squared.mappings == 30 and squared.ratio(50) == pytest.approx(
         float(sorted(energies)[14] + sorted(energies)[15]) / 2
     )
-    doubled = pairs["oracle", "Picky"]
+    doubled = pairs["timeloop", "Picky"]
     assert [doubled.ratio(q) for q in (5, 50, 95)] == pytest.approx([2, 2, 2])
     cycles = next(one for one in report.pairs if (one.second, one.figure) == ("Squared", "cycles"))
     assert cycles.tau == pytest.approx(1) and cycles.ratio(5) == cycles.ratio(95) == 1
@@ -89,31 +89,31 @@ def test_ranks_and_ratios_are_those_of_the_energies(report: tw.CorrelationReport
 
 def test_refusals_are_counted_with_reasons(report: tw.CorrelationReport) -> None:
     (layer,) = report.layers
-    odd = int((layer.costs["oracle"].cycles % 4 > 0).sum())
+    odd = int((layer.costs["timeloop"].cycles % 4 > 0).sum())
     assert 0 < odd < 30 and int((~layer.costs["Picky"].valid).sum()) == odd
     (reason,) = layer.refused["Picky"].reasons
     assert (reason.code, reason.example, reason.count) == ("odd", "the cycles are odd", odd)
     assert f"{odd} of 30 mappings" in str(report) and "the cycles are odd [odd]" in str(report)
-    (pair,) = [one for one in report.pairs if (one.first, one.second, one.figure) == ("oracle", "Picky", "energy")]
+    (pair,) = [one for one in report.pairs if (one.first, one.second, one.figure) == ("timeloop", "Picky", "energy")]
     assert pair.mappings == 30 - odd
 
 
 def test_mappings_are_legal_and_follow_from_the_seed(report: tw.CorrelationReport) -> None:
     (layer,) = report.layers
     assert all(legality(layer.problem, layer.architecture, layer.mapping(at)) for at in range(len(layer)))
-    again = tw.correlate(GEMM, arch="union_edge", models=["oracle", Squared()], samples=30)
-    other = tw.correlate(GEMM, arch="union_edge", models=["oracle", Squared()], samples=30, seed=1)
-    first, second = (one.layers[0].costs["oracle"].energy_pj.tolist() for one in (again, other))
-    assert first == layer.costs["oracle"].energy_pj.tolist() != second
+    again = tw.correlate(GEMM, arch="union_edge", models=["timeloop", Squared()], samples=30)
+    other = tw.correlate(GEMM, arch="union_edge", models=["timeloop", Squared()], samples=30, seed=1)
+    first, second = (one.layers[0].costs["timeloop"].energy_pj.tolist() for one in (again, other))
+    assert first == layer.costs["timeloop"].energy_pj.tolist() != second
 
 
 def test_energy_by_memory_adds_up(report: tw.CorrelationReport) -> None:
     (layer,) = report.layers
     accepted = layer.costs["Picky"].valid
-    mean = layer.costs["oracle"].energy_pj[accepted][:EXPLAINED].mean()
+    mean = layer.costs["timeloop"].energy_pj[accepted][:EXPLAINED].mean()
     assert layer.explained == min(EXPLAINED, int(accepted.sum()))
-    assert sum(layer.parts["oracle"].values()) == pytest.approx(mean)
-    assert list(layer.parts["oracle"]) == ["DRAM", "L2", "L1", "compute"] and list(layer.parts["Squared"]) == [
+    assert sum(layer.parts["timeloop"].values()) == pytest.approx(mean)
+    assert list(layer.parts["timeloop"]) == ["DRAM", "L2", "L1", "compute"] and list(layer.parts["Squared"]) == [
         "unnamed parts"
     ]
 
@@ -122,16 +122,15 @@ def test_files_have_the_most_unusual_ratios(report: tw.CorrelationReport, tmp_pa
     folder = report.save(tmp_path / "run")
     saved = [row for row in report.data()["layers"][0]["pairs"] if row["figure"] == "energy"]
     (layer,) = report.layers
-    energies = layer.costs["oracle"].energy_pj
-    first, *_ = sorted(folder.glob("001_*oracle_Squared.yaml"))
-    found = tw.evaluate(first, models="oracle").reports[0].energy_pj
+    energies = layer.costs["timeloop"].energy_pj
+    first, *_ = sorted(folder.glob("001_*timeloop_Squared.yaml"))
+    found = tw.evaluate(first, models="timeloop").reports[0].energy_pj
     assert found in (min(energies), max(energies))  # the ratio of the squared energy is the energy
     assert len(list(folder.glob("0*.yaml"))) == 2 * len(saved)
     with (folder / "samples.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 30 * 4 and float(rows[0]["energy_pj"]) == energies[0]
     assert tw.plot(folder, tmp_path / "scatter.svg", kind="scatter").read_text().count("<use") > 100
-    assert "points" not in str(report) and report.plot.scatter().description.startswith("30 mappings under oracle")
 
 
 def test_a_model_that_does_not_fit_is_left_out_with_its_reason() -> None:
@@ -149,14 +148,14 @@ def test_a_model_that_does_not_fit_is_left_out_with_its_reason() -> None:
 
 def test_several_layers_have_medians() -> None:
     layers = "a[n,m] += x[n,k] * w[k,m]; b[n,p] += a[n,m] * v[m,p]; n=4 k=6 m=4 p=8"
-    report = tw.correlate(layers, arch="union_edge", models=["oracle", Squared()], samples=20)
+    report = tw.correlate(layers, arch="union_edge", models=["timeloop", Squared()], samples=20)
     (pair,) = [one for one in report.pairs if one.figure == "edp"]
     taus = [one.tau for one in report.correlations if one.figure == "edp"]
     assert (pair.layers, pair.mappings, pair.tau_least) == (2, 40, min(taus, key=lambda tau: tau or 0.0))
 
 
 def test_ctrl_c_and_a_deadline_keep_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = {"models": ["oracle", Squared()], "samples": 50}
+    words = {"models": ["timeloop", Squared()], "samples": 50}
     late = tw.correlate(GEMM, arch="union_edge", seconds=0.0, **words)  # type: ignore[arg-type]
     assert late.layers[0].stopped == "deadline" and not late.correlations and "no mapping was evaluated" in str(late)
 
@@ -170,7 +169,7 @@ def test_ctrl_c_and_a_deadline_keep_what_is_done(monkeypatch: pytest.MonkeyPatch
             return energy
 
     with pytest.warns(UserWarning, match="interrupted"):
-        cut = tw.correlate(GEMM, arch="union_edge", models=["oracle", Pressed()], samples=500)
+        cut = tw.correlate(GEMM, arch="union_edge", models=["timeloop", Pressed()], samples=500)
     assert 4 <= len(cut.layers[0]) < 500 and cut.layers[0].stopped == "cancelled"
     assert cut.correlations and "interrupted: the mappings so far" in str(cut)
     assert not cut.data()["complete"]
