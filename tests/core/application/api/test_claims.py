@@ -64,6 +64,7 @@ def test_the_rule() -> None:
     assert claimant(ours, others) == "elsewhere/fp" and claimant(others, ones) == "elsewhere/fp and Mine"
 
 
+@pytest.mark.process
 def test_a_bound_above_another_result_is_a_failure_of_its_plugin(
     fp: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_true_bound_of_another_stays_a_claim() -> None:
     assert (price["optimum_proved"], price["optimum_claimed_by"]) == (False, "FalseProver")
 
 
+@pytest.mark.process
 def test_a_claim_is_printed_as_one_until_verify_confirms_it(
     fp: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_claim_is_printed_as_one_until_verify_confirms_it(
     assert tw.verify_certificate(data, samples=1, limit=0).certificate.claimed_by == "elsewhere/fp"
 
 
+@pytest.mark.process
 def test_verify_confirms_a_claim_only_by_what_it_checks_itself(fp: str) -> None:
     """A search by the same mapper would repeat its claim; the costs of all mappings confirm it."""
     report = tw.map(SMALL, "eyeriss", mapper=fp, cache=False, progress=False)
