@@ -6,6 +6,7 @@ import json
 import random
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from support.command import Ran, command
 from support.crowd import HOME, SPECS, present
-from support.manual_commands import clone_of_the_manual
+from support.manual_commands import PAGES, blocks, clone_of_the_manual, commands
 from support.profiles import first
 from tilewright.plugin import installed
 from tilewright.plugin.specs import PluginSpec
@@ -88,17 +89,33 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         Path(name).write_text(text)
     call = command(monkeypatch, capsys)
 
-    def timeless(text: str) -> str:
+    def timeless(text: str, columns: bool) -> str:
+        """Without seconds, lines of progress, and (`columns`) columns of seconds."""
+        text = re.sub(r"^[\d,.]+ s, .* of .* done.*\n?", "", text, flags=re.MULTILINE)
+        text = re.sub(r" +<?\d+\.\d(?= |$)", " T", text, flags=re.MULTILINE) if columns else text
         return re.sub(
             r"(<?\d[\d.,]*)(?=( CPU)? s\b)|\"(cpu_|wall_)?seconds\": [\d.e-]+|[\d,.]+(?=/s\b| per second)", "T", text
         )
 
     def ran(line: str | list[str]) -> Ran:
         words = shlex.split(line) if isinstance(line, str) else line
-        done = call(*(name for word in words for name in sorted(glob.glob(word)) or [word]))
-        return replace(done, out=timeless(done.out), err=timeless(done.err))
+        done, columns = (
+            call(*(name for word in words for name in sorted(glob.glob(word)) or [word])),
+            words[0] == "compare",
+        )
+        return replace(done, out=timeless(done.out, columns), err=timeless(done.err, columns))
 
     return ran
+
+
+def fresh(folder: Path) -> None:
+    """Remove what commands wrote in the clone, and their cache."""
+    for path in Path().iterdir():
+        if path.is_dir() and path.name not in ("examples", "docs"):
+            shutil.rmtree(path)
+        elif path.is_file() and path.name not in FILES:
+            path.unlink()
+    shutil.rmtree(folder / "clone-cache", ignore_errors=True)
 
 
 def without_names(ran: Ran) -> Ran:
@@ -113,6 +130,8 @@ def without_names(ran: Ran) -> Ran:
     return replace(ran, out=kept(ran.out), err=kept(ran.err))
 
 
+TIMED = "docs/index.md"
+"""Its search ends by its seconds, which differ."""
 _ALONE: dict[str, Ran] = {}
 """What commands print without plugins of third parties."""
 
@@ -146,6 +165,19 @@ def test_whoever_is_installed_changes_nothing(seed: int, run: Run) -> None:
             ran = run(line)
             names = ", ".join(spec.name for spec in specs)
             assert same(_ALONE[line], ran), "\n".join([line, names, *difference(_ALONE[line], ran)])
+
+
+@pytest.mark.manual
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh") and page != TIMED])
+def test_the_commands_of_the_manual_print_the_same(page: str, run: Run, tmp_path: Path) -> None:
+    """All plugins are installed."""
+    words = [command for block in blocks(page, "sh") for command in commands(block)]
+    alone = [run(line) for line in words]
+    fresh(tmp_path)
+    with present(SPECS):
+        for line, before in zip(words, alone, strict=True):
+            ran = run(line)
+            assert same(before, ran), "\n".join([str(line), *difference(before, ran)])
 
 
 def test_a_name_of_a_built_in_plugin_is_checked_alone(run: Run) -> None:

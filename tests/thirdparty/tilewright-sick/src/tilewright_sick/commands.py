@@ -68,10 +68,10 @@ def own_cache(
 
 FORGET = """
 import sys
-from tilewright.plugin import installed, registry
-from tilewright.plugin.guard import hosted, processes
+from tilewright.plugin import installed
+from tilewright.plugin.guard import hooks, hosted, processes
 installed.cache_clear()
-registry._received.cache_clear()
+hooks._received.cache_clear()
 hosted._made.cache_clear()
 processes.warn_once.cache_clear()
 for name in ("tilewright_sick", "tilewright_sick.faults", "tilewright_sick.plugins"):
