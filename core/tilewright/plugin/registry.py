@@ -30,7 +30,7 @@ from tilewright.plugin.guard.hosted import hosted
 from tilewright.plugin.guard.imports import check_import
 from tilewright.plugin.guard.specs import NAME, whole_spec
 from tilewright.plugin.interface import InterfaceError
-from tilewright.plugin.requirements import Unmet, unmet_requirements
+from tilewright.plugin.requirements import unmet_requirements
 from tilewright.plugin.specs import (
     AdapterSpec,
     AlgorithmSpec,
@@ -157,14 +157,10 @@ class Registry:
                 raise ValueError(f"{distribution} registers two {new.spec.kind}s called '{new.spec.name}'")
         self.registrations.append(new)
 
-    def unmet(self) -> list[Unmet]:
-        """Return the unmet requirements of third parties' distributions, loaded or broken, by name.
-
-        They stop no plugin: pip refuses them at installation, and whoever overrides it decides.
-        """
+    def third_parties(self) -> set[str]:
+        """Return the distributions with plugins or hooks, loaded or broken, except the built-in one."""
         names = {owner.distribution for owner in self.owners.values() if owner.distribution is not None}
-        names |= {broken.distribution for broken in self.broken}
-        return unmet_requirements(names - {BUILTIN})
+        return (names | {broken.distribution for broken in self.broken}) - {BUILTIN}
 
     def of_kind(self, kind: type[S]) -> tuple[Registration, ...]:
         """Return registrations of one kind by name, built-in ones first."""

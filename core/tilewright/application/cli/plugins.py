@@ -31,12 +31,13 @@ def list_command(context: typer.Context, json: options.Json = False) -> None:
     """List installed plugins, and those that failed to load."""
     from tilewright.application.cli.common import print_json
     from tilewright.plugin.registry import installed
+    from tilewright.plugin.requirements import unmet_requirements
     from tilewright.values import attributes
 
     registry = installed()
     rows = [_row(registration) for registration in registry.registrations]
     broken = [str(failure) for failure in registry.broken]
-    unmet = registry.unmet()
+    unmet = unmet_requirements(registry.third_parties())
     hooks = _hooks(registry, frozenset(getattr(context.find_root().command, "commands", ())))
     if json:
         requirements = [attributes(each, "distribution requirement installed hint") for each in unmet]
