@@ -50,7 +50,10 @@ nitpick_ignore_regex = [
     (r"py:.*", r".*\.([A-Z](_co)?|_\w+)"),  # nor have type variables and number constraints
     # nor have private types in signatures
     (r"py:.*", r"tilewright\.(application\.(api|run)|files|tables)\..*"),
-    (r"py:.*", r"tilewright\.(plugin\.(guard\..*|specs\.Lazy|composed\.ComposedEvaluator)|mapspace\.rules\..*)"),
+    (
+        r"py:.*",
+        r"tilewright\.(plugin\.(guard\..*|specs\.Lazy|composed\.ComposedEvaluator|conventions\.Topic)|mapspace\.rules\..*)",
+    ),
     (r"py:.*", r"tilewright\.schema\.(attribute\.Stated|frozen\.Annotated|objective\.Figure|unsearched\.JudgedRule)"),
     (r"py:.*", r"tilewright\.schema\.mapped\.certificate\.Claim"),
 ]
