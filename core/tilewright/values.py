@@ -29,7 +29,7 @@ class Model(BaseModel):
 
     def __dir__(self) -> list[str]:
         """Return the public names of the package's classes, without pydantic's, for tab completion."""
-        foreign = set(dir(BaseModel)) - {"model_copy"}
+        foreign = set(dir(BaseModel)) - {"model_copy"} | {"short_form", "inherited"}
         return [name for name in super().__dir__() if name.startswith("_") or name not in foreign]
 
     def model_dump(self, *arguments: Any, **how: Any) -> dict[str, Any]:

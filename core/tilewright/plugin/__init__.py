@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.counts import AccessBatch, CountingEvaluator
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
-    from tilewright.plugin.group_report import GroupRow, group_report
+    from tilewright.plugin.group_reports import GroupRow, group_report
     from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
     from tilewright.plugin.hook_data import ObservedRun, Section
     from tilewright.plugin.hooks import hookimpl

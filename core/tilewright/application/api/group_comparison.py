@@ -216,7 +216,7 @@ def compare_groups(
         group, arch: As for `fuse`.
         mappers, models: Names, or one text with commas. Default: all group mappers, and the default cost model.
         mapper_options, model_options: Options of all of them, or `{NAME: {KEY: VALUE}}` for one.
-        objective: Metric of all layers together: edp, ed2p, energy or cycles.
+        objective: Metric of all layers together: as in `fuse`.
         seconds: Time limit of each search. Default: none.
 
     Returns:

@@ -28,7 +28,7 @@ from tilewright.mapspace.group_legality import (
 )
 from tilewright.mapspace.group_padding import PaddedUse, padded_use
 from tilewright.plugin.costmodel import Evaluator
-from tilewright.plugin.group_report import GroupRow, group_report
+from tilewright.plugin.group_reports import GroupRow, group_report
 from tilewright.prices import charged, port_limits, prices_of, tensor_pj
 from tilewright.reports import Accesses, InstanceCounts, Limit, Report, TensorCounts
 from tilewright.schema.architecture import Architecture, Memory

@@ -23,7 +23,7 @@ from tilewright.mapspace.group_legality import (
     part_at,
     width_at,
 )
-from tilewright.plugin.group_report import GroupRow, group_report
+from tilewright.plugin.group_reports import GroupRow, group_report
 from tilewright.prices import prices_of
 from tilewright.reports import Execution, Limit, Report
 from tilewright.schema.frozen import FrozenDict
