@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from support.command import Command, command
+from support.interrupts import heard
 from tilewright import interrupts
 from tilewright.application.run.sampling import EXPLAINED
 from tilewright.errors import Reason
@@ -168,7 +169,7 @@ def test_ctrl_c_and_a_deadline_keep_what_is_done(monkeypatch: pytest.MonkeyPatch
                 interrupts.request_stop()
             return energy
 
-    with pytest.warns(UserWarning, match="interrupted"):
+    with heard(), pytest.warns(UserWarning, match="interrupted"):
         cut = tw.correlate(GEMM, arch="union_edge", models=["timeloop", Pressed()], samples=500)
     assert 4 <= len(cut.layers[0]) < 500 and cut.layers[0].stopped == "cancelled"
     assert cut.correlations and "interrupted: the mappings so far" in str(cut)
