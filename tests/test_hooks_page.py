@@ -90,7 +90,7 @@ def test_a_subcommand_has_the_name_of_its_entry_point(tilewright: Command, insta
     install("command", Owner("plugin", "small-edp", "tilewright-small", "1.0"))
     ran, wrong = tilewright("small-edp", MAP[1]), tilewright("small-edp")
     assert ran.code == 0 and float(ran.out) > 0
-    assert wrong.code == 2 and "tilewright small-edp: missing argument 'workload'" in wrong.err
+    assert wrong.code == 2 and "tilewright small-edp: missing argument 'workload'" in wrong.err.lower()
     assert "Print the least EDP" in tilewright("small-edp", "--help").out
     assert "`tilewright small-edp` runs its command" in tilewright("plugins").out
 

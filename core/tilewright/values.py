@@ -53,10 +53,12 @@ class Model(BaseModel):
                 field.setdefault("description", texts[name])
         if "required" in whole:
             whole["required"] = [name for name in whole["required"] if name not in cls.inherited]
-        if cls.short_form is None:
-            return schema
-        short = whole["properties"][cls.short_form] if isinstance(cls.short_form, str) else cls.short_form
-        return {"anyOf": [short, schema]}
+        if cls.short_form is not None and "properties" in whole:
+            full = dict(whole)
+            short = full["properties"][cls.short_form] if isinstance(cls.short_form, str) else cls.short_form
+            whole.clear()  # in place, since other models refer to it
+            whole["anyOf"] = [short, full]
+        return schema
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy; like pydantic's method, but without cached values of the original."""

@@ -58,7 +58,8 @@ def test_all_fields_are_described(kind: str) -> None:
     bare = [
         f"{model}.{name}"
         for model, part in models.items()
-        for name, field in part.get("properties", {}).items()
+        for form in (part, *part.get("anyOf", ()))
+        for name, field in form.get("properties", {}).items()
         if "description" not in field and name not in ("schema_version", "kind")
     ]
     assert bare == []
