@@ -132,7 +132,10 @@ def test_a_front_keeps_what_was_found(run: Callable[..., Ran]) -> None:
     assert "interrupted: 1 of 2 layers were not searched" in ran.err
 
 
-@pytest.mark.parametrize("where", [f"{NETWORK}.notify_observers", f"{NETWORK}.bound", f"{SHOWN}.print_result"])
+@pytest.mark.parametrize(
+    "where",
+    ["tilewright.application.run.observing.RunObserver.layer_done", f"{NETWORK}.bound", f"{SHOWN}.print_result"],
+)
 def test_the_second_one_ends_at_once(where: str, run: Callable[..., Ran]) -> None:
     ran = run(Watch(where, times=2))
     assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")

@@ -311,7 +311,7 @@ def test_a_lazy_factory_imports_the_class_when_it_is_called(install: Install) ->
 def test_wrong_options_name_plugin_and_option(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         registry_of(still, options=GeneticOptions).make(MapperSpec, "genetic", given)
-    assert "options of mapper 'genetic': " in str(caught.value) and message in str(caught.value)
+    assert "options of mapper 'tilewright-genetic/genetic': " in str(caught.value) and message in str(caught.value)
 
 
 def test_a_plugin_without_options_says_so() -> None:
