@@ -168,9 +168,9 @@ def test_whoever_is_installed_changes_nothing(seed: int, run: Run) -> None:
 
 
 @pytest.mark.manual
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh") and page not in OTHER])
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh") and page not in OTHER][::3])
 def test_the_commands_of_the_manual_print_the_same(page: str, run: Run, tmp_path: Path) -> None:
-    """All plugins are installed."""
+    """All plugins are installed. Every third page, because the commands of all take minutes."""
     words = [command for block in blocks(page, "sh") for command in commands(block)]
     alone = [run(line) for line in words]
     fresh(tmp_path)
