@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
@@ -22,14 +18,14 @@ class Model(BaseModel):
     """Frozen model that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-    short_form: ClassVar[str | JsonSchemaValue | None] = None
+    _short_form: ClassVar[str | JsonSchemaValue | None] = None
     """Field whose value alone is a short form of the model in a file, or JSON schema of such values; None: there are none."""
-    inherited: ClassVar[tuple[str, ...]] = ()
+    _inherited: ClassVar[tuple[str, ...]] = ()
     """Required fields that a file may omit, because a validator completes them."""
 
     def __dir__(self) -> list[str]:
         """Return the public names of the package's classes, without pydantic's, for tab completion."""
-        foreign = set(dir(BaseModel)) - {"model_copy"} | {"short_form", "inherited"}
+        foreign = set(dir(BaseModel)) - {"model_copy"}
         return [name for name in super().__dir__() if name.startswith("_") or name not in foreign]
 
     def model_dump(self, *arguments: Any, **how: Any) -> dict[str, Any]:
@@ -45,17 +41,19 @@ class Model(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Describe files: with their short forms, without what they inherit, and with the docstrings of fields."""
+        from tilewright.docstrings import of_fields  # only the schemas of files need the sources of classes
+
         schema = handler(core)
         whole = handler.resolve_ref_schema(schema)
-        texts = _docstrings_of_fields(cls)
+        texts = of_fields(cls, Model)
         for name, field in whole.get("properties", {}).items():
             if name in texts:
                 field.setdefault("description", texts[name])
         if "required" in whole:
-            whole["required"] = [name for name in whole["required"] if name not in cls.inherited]
-        if cls.short_form is not None and "properties" in whole:
+            whole["required"] = [name for name in whole["required"] if name not in cls._inherited]
+        if cls._short_form is not None and "properties" in whole:
             full = dict(whole)
-            short = full["properties"][cls.short_form] if isinstance(cls.short_form, str) else cls.short_form
+            short = full["properties"][cls._short_form] if isinstance(cls._short_form, str) else cls._short_form
             whole.clear()  # in place, since other models refer to it
             whole["anyOf"] = [short, full]
         return schema
@@ -66,23 +64,6 @@ class Model(BaseModel):
         for name in copy.__dict__.keys() - type(self).model_fields:
             del copy.__dict__[name]
         return copy
-
-
-def _docstrings_of_fields(model: type[BaseModel]) -> dict[str, str]:
-    """Return the texts below the fields of a class and its bases. Python does not keep them."""
-    texts = dict[str, str]()
-    for base in reversed(model.__mro__):
-        if not issubclass(base, Model) or base is Model:
-            continue
-        try:
-            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        except (OSError, TypeError, SyntaxError):  # no file has the source
-            continue
-        for field, text in pairwise(getattr(body, "body", ())):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                    texts[field.target.id] = inspect.cleandoc(str(text.value.value))
-    return texts
 
 
 class MisplacedError(ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -16,7 +16,7 @@ Size = Annotated[float, Field(allow_inf_nan=False)] | Word
 class Component(Model):
     """Description of a part for estimators. A file may give the name alone: `component: sram`."""
 
-    short_form = "name"
+    _short_form: ClassVar = "name"
     name: Word
     """Name of the part, such as `sram`, `smart_buffer`, `register`, `dram` or `mac`."""
     attributes: FrozenDict[Word, Size] = FrozenDict()

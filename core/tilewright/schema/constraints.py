@@ -7,7 +7,7 @@ Rules are stored in a separate file; the architecture stays bare hardware. A var
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -26,7 +26,7 @@ Trips = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 class TripRange(Model):
     """Bounds on a trip count; a plain number fixes it."""
 
-    short_form = {"type": "integer", "minimum": 1}
+    _short_form: ClassVar = {"type": "integer", "minimum": 1}
     min: Trips = 1
     """Least trips."""
     max: Trips | None = None
@@ -152,7 +152,7 @@ class JointRule(Model):
     apart: bool = False
     """Whether a dimension is unrolled over at most one of them."""
     first: tuple[DimensionName, ...] = ()
-    """Dimensions that begin one sequence, of which each fanout takes the next part."""
+    """Dimensions that begin one sequence. Each fanout takes the next part of it."""
     last: tuple[DimensionName, ...] = ()
     """Dimensions that end this sequence."""
     others: tuple[Annotated[int, Field(ge=0)], ...] = ()

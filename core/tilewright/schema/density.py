@@ -11,7 +11,7 @@ import math
 import os
 import zlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, model_serializer, model_validator
 
@@ -39,7 +39,10 @@ class Nonzeros(Model):
     The values are then no longer needed: only their positions are kept.
     """
 
-    short_form = {"type": "string", "description": "Path of a .npy file, relative to the folder of this file."}
+    _short_form: ClassVar = {
+        "type": "string",
+        "description": "Path of a .npy file, relative to the folder of this file.",
+    }
     shape: tuple[Annotated[int, Field(ge=1, le=MAX_WORDS, strict=True)], ...] = Field(max_length=32)
     """Values along each axis."""
     packed: tuple[str, ...]
@@ -147,7 +150,7 @@ class Density(Model):
     matrix is nonzero where row and column differ by at most `band_width`. `data`: nonzeros are those of an array.
     """
 
-    short_form = {"type": "number", "minimum": 0, "maximum": 1}
+    _short_form: ClassVar = {"type": "number", "minimum": 0, "maximum": 1}
     distribution: Distribution = "structured"
     """Where the nonzero values are."""
     density: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None

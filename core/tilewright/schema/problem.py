@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_serializer, model_validator
 
@@ -41,7 +41,7 @@ class Rank(Model):
     Terms of one dimension are merged.
     """
 
-    short_form = {"type": "string", "examples": ["P", "2*P + R"]}
+    _short_form: ClassVar = {"type": "string", "examples": ["P", "2*P + R"]}
     terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]] = Field(min_length=1)
     """Dimension and its coefficient, such as a stride or a dilation."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_serializer, model_validator
 
@@ -29,7 +29,7 @@ _CONSTANT = re.compile(r"\s*+(\d++)\s*+")
 class Index(Model):
     """One coordinate of a word: coefficient x coordinate of the read, plus an offset, written `64*h + d + 1`."""
 
-    short_form = {"type": ["string", "integer"], "examples": ["64*h + d + 1", 0]}
+    _short_form: ClassVar = {"type": ["string", "integer"], "examples": ["64*h + d + 1", 0]}
     terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]] = FrozenDict()
     """Coordinate of the read and its coefficient."""
     offset: Offset = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -64,7 +64,7 @@ class RankFormat(Model):
 class TensorFormat(Model):
     """Format of one tensor in a memory."""
 
-    short_form = "ranks"
+    _short_form: ClassVar = "ranks"
     ranks: tuple[RankFormat, ...] = Field(min_length=1, max_length=MAX_PARTS)
     """Ranks, outermost first."""
     fill: Literal["outer", "inner"] = "outer"

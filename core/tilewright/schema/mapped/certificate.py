@@ -102,7 +102,7 @@ class LayerClaim(_Claim):
     counts: FrozenDict[str, float] = FrozenDict()
     """Statistics of the mapper, such as the mappings that each rule pruned."""
     limits: SearchLimits = SearchLimits()
-    """Limits of the search."""
+    """Conditions at which the search had to stop."""
     incumbent: MappedProblem
     """Content of the mapping file."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -45,7 +45,7 @@ class Loop:
 class Entry(Model):
     """Temporal loops, kept tensors and unrolling of one cluster."""
 
-    inherited = ("temporal_order", "temporal_tile_sizes", "spatial_tile_sizes")
+    _inherited: ClassVar = ("temporal_order", "temporal_tile_sizes", "spatial_tile_sizes")
     target: Name
     """Name of the cluster."""
     keep: tuple[TensorName, ...] | None = None
