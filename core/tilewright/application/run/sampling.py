@@ -12,12 +12,13 @@ import numpy as np
 from tilewright.application.run.accepted import accepted, narrowed_space
 from tilewright.application.run.compilation_warm_up import compilation_notice
 from tilewright.application.run.evaluation import BuiltModel, bind, reasons_of
+from tilewright.application.run.pieces import costs_of, next_size
 from tilewright.application.run.rejections import RejectionSample
 from tilewright.errors import NoValidMappingError, Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import CandidateEvaluator, Costs, Evaluator
+from tilewright.plugin.costmodel import Costs, Evaluator
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.result import Rejections
 from tilewright.schema.architecture import Architecture
@@ -26,7 +27,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
 DRAWN_AT_ONCE = 4096
-MOST_DRAWN = 2**22
+MAX_DRAWN = 2**22
 """Maximum number of mappings drawn per layer; most may be illegal."""
 PIECE_SECONDS = 0.5
 """Time of a piece of mappings under all models, after which Ctrl-C and deadline are asked."""
@@ -132,7 +133,7 @@ def sample_layer(
             for name in list(costs):
                 try:
                     with raising(), compilation_notice(name):
-                        priced[name] = _priced(evaluators[name], batch)
+                        priced[name] = costs_of(evaluators[name], batch)
                 except TilewrightError as error:  # it crashed: the others go on
                     left_out[name] = reasons_of(error)
                     del costs[name]
@@ -140,8 +141,7 @@ def sample_layer(
                 costs[name].append(part)
             done += len(batch)
             mark_result_found()
-            per_second = len(batch) / max(1e-9, time.monotonic() - began)
-            piece = max(1, min(8 * piece, int(PIECE_SECONDS * per_second)))
+            piece = next_size(piece, len(batch), time.monotonic() - began, PIECE_SECONDS)
             if watch is not None:
                 watch(done)
     except KeyboardInterrupt:
@@ -174,7 +174,7 @@ def _draw(space: MapSpace, samples: int, seed: int, until: float) -> tuple[int, 
     rng, parts, drawn, legal = np.random.default_rng(seed), list[Candidates](), 0, 0
     try:
         with raising():
-            while legal < samples and drawn < MOST_DRAWN and not (drawn and _stop(until)):
+            while legal < samples and drawn < MAX_DRAWN and not (drawn and _stop(until)):
                 batch = space.sample(rng, DRAWN_AT_ONCE)
                 drawn += len(batch)
                 parts.append(batch.take(batch.legal() & batch.fits()))
@@ -185,12 +185,6 @@ def _draw(space: MapSpace, samples: int, seed: int, until: float) -> tuple[int, 
         text = f"none of {drawn:,} drawn mappings is legal"
         return drawn, None, Reason(code="illegal", where=space.problem.name, message=text)
     return drawn, Candidates.join(parts).take(slice(0, samples)), None
-
-
-def _priced(evaluator: Evaluator, batch: Candidates) -> Costs:
-    if isinstance(evaluator, CandidateEvaluator):
-        return evaluator.evaluate_candidates(batch)
-    return evaluator.evaluate_batch(batch.batch())
 
 
 def _refusals(

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from tilewright.application.run.compilation_warm_up import new_run, warm_up
+from tilewright.application.run.pieces import costs_of, next_size
 from tilewright.application.run.rejections import RejectionSample
 from tilewright.application.run.relaxation_trial import RelaxationTrial
 from tilewright.errors import NotConformableError, NoValidMappingError, PluginError, TilewrightError
@@ -18,7 +19,7 @@ from tilewright.interrupts import mark_result_found, preserving_results, raising
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.costmodel import CandidateEvaluator, Costs, Evaluator
+from tilewright.plugin.costmodel import Costs, Evaluator
 from tilewright.plugin.guard.calls import fault
 from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
@@ -53,7 +54,7 @@ def search(
     `error`. A third party's mapper searches in a child process, without `on_progress`.
 
     The bounds of a cost model that is not built in are compared with costs (`RelaxationTrial`). If one is refuted, they are
-    dropped, the search goes on without a proof, and `error` names the model.
+    dropped, the search continues without a proof, and `error` names the model.
 
     Args:
         known: Objective of a mapping from outside the space; only better ones are recorded.
@@ -108,7 +109,6 @@ class _Loop:
         known: float,
     ) -> None:
         self.mapper, self.task, self.evaluator, self.on_progress = mapper, task, evaluator, on_progress
-        self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
         self.own, self.run = (new_run(evaluator, budget, seed, clock) for _ in range(2))
         self.run.starters, self.run.known = mapper.starters, known
         self.trial = RelaxationTrial.of(evaluator, task)
@@ -116,7 +116,7 @@ class _Loop:
             self.run.relaxable, self.run.bounder = self.trial.relaxable, self.trial.bounder
         self.proposals: GuardedProposals | None = None
         self.without_bounds = False
-        """Whether the search goes on without the bounds of the cost model."""
+        """Whether the search continues without the bounds of the cost model."""
         self.best_costs = math.inf, math.inf
         """Energy in pJ and cycles of the best mapping."""
         self.lower_bound: float | None = None
@@ -266,16 +266,10 @@ class _Loop:
     def _price(self, batch: Candidates | MappingBatch) -> Costs:
         started = time.perf_counter()
         with raising():
-            if isinstance(batch, MappingBatch):
-                costs = self.evaluator.evaluate_batch(batch)
-            elif self.takes_candidates is not None:
-                costs = self.takes_candidates.evaluate_candidates(batch)
-            else:
-                costs = self.evaluator.evaluate_batch(batch.batch())
+            costs = costs_of(self.evaluator, batch)
         costs = costs.within(self.task.most_cycles)
         if len(batch):
-            per_second = len(batch) / max(1e-9, time.perf_counter() - started)
-            self.piece = max(1, min(8 * self.piece, int(PIECE_SECONDS * per_second)))
+            self.piece = next_size(self.piece, len(batch), time.perf_counter() - started, PIECE_SECONDS)
         self._keep_best(batch, costs)
         if self.trial is not None:
             self.trial.add(batch, costs, self.own.evaluated)
