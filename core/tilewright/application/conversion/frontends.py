@@ -8,6 +8,7 @@ from tilewright.errors import PluginError
 from tilewright.plugin.guard.processes import warn_once
 from tilewright.plugin.registry import Registration, Registry
 from tilewright.plugin.specs import FrontendSpec
+from tilewright.schema.document import YAML_SUFFIXES
 
 
 def frontends_of(registry: Registry, builtin: bool | None = None) -> Iterator[tuple[Registration, FrontendSpec]]:
@@ -44,3 +45,18 @@ def recognising(source: str, candidates: Iterable[Registration], registry: Regis
             registry.failed.add(registration.owner)
             warn_once(f"warning: {error.message}; it is skipped")
     return known
+
+
+def declining(file: str, registry: Registry) -> str:
+    """Return which third parties' frontends have the suffix of a file that they do not recognise; empty if none has it.
+
+    Suffixes of YAML are those of many notations, so they do not count.
+    """
+    names = [
+        registration.long_name
+        for registration, spec in frontends_of(registry, builtin=False)
+        if registration.owner not in registry.failed and file.endswith(spec.suffixes or ("\0",))
+    ]
+    if not names or file.endswith(YAML_SUFFIXES):
+        return ""
+    return f"its suffix is that of {' and '.join(names)}, which {'does' if len(names) == 1 else 'do'} not recognise it"

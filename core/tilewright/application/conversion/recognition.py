@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from tilewright.application.conversion.frontends import suffixes_of
+from tilewright.application.conversion.frontends import declining, suffixes_of
 from tilewright.application.conversion.signs import owners
 from tilewright.errors import InputError, OptionError, OverdueError, TilewrightError, UnsupportedError, shortened
 from tilewright.files import file_and_member, is_file, missing_file, read_text
@@ -115,7 +115,8 @@ def read_detected(
         _refuse_others(files, registry)
         if not builtin:
             raise _no_options(refusals)
-        _raise_unread(here, files, complaints, owning)
+        told = [text for path in files if (text := declining(file_and_member(path)[0], registry))]
+        _raise_unread(here, files, complaints, owning, told)
     contents = [replace(inputs, warnings=()) for _, inputs in fits]  # warnings do not count as content
     if any(content != contents[0] for content in contents):
         names = [registry.short_name(registration) for registration, _ in fits]
@@ -225,18 +226,23 @@ def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
 
 
 def _raise_unread(
-    here: Sequence[Path], files: Sequence[Path], complaints: Sequence[_Complaint], owning: Sequence[Registration]
+    here: Sequence[Path],
+    files: Sequence[Path],
+    complaints: Sequence[_Complaint],
+    owning: Sequence[Registration],
+    declined: Sequence[str],
 ) -> NoReturn:
     """Raise the error for files that no notation reads.
 
-    The adapters whose keys the files have say why, else those that read furthest. A plugin of a third party is heard
-    where its keys say so, or where no built-in reader came beyond a first line.
+    The adapters whose keys the files have say why, else those that read furthest. A third party's complaint
+    counts if the files have its keys, or if no built-in reader came beyond a first line.
 
     Args:
         here: the files without those that are absent.
         files: all files, as given.
         complaints: what each adapter said.
         owning: the adapters whose keys the files have.
+        declined: sentences on frontends that do not recognise a file.
 
     Raises:
         UnsupportedError, InputError: always.
@@ -253,7 +259,7 @@ def _raise_unread(
     if refused is not None:
         names = [each.by.name for each in complaints if each.text == refused.text]
         raise UnsupportedError(f"read as {' and '.join(names)}: {refused.error.message}", hint=refused.error.hint)
-    raise _unread(_listed(files), files, complaints)
+    raise _unread(_listed(files), files, complaints, declined)
 
 
 def _refuse_unreadable(files: Sequence[Path], complaints: Sequence[_Complaint]) -> None:
@@ -285,7 +291,7 @@ def _refuse_unreadable(files: Sequence[Path], complaints: Sequence[_Complaint]) 
             raise InputError(f"{path} is plain text, {shortened(text.strip())!r}; expected keys and values", hint=START)
 
 
-def _unread(named: str, files: Sequence[Path], complaints: Sequence[_Complaint]) -> InputError:
+def _unread(named: str, files: Sequence[Path], complaints: Sequence[_Complaint], declined: Sequence[str]) -> InputError:
     """Return the error for files that no notation reads.
 
     It has the complaint of the notations that read furthest, because the user probably meant one of them. If all stop
@@ -300,7 +306,7 @@ def _unread(named: str, files: Sequence[Path], complaints: Sequence[_Complaint])
     furthest = max(reached.values())
     failed = [said for said in names if reached[said][:2] == FAILED]
     likeliest = [said for said in names if reached[said] == furthest]
-    other = "--from NAME says what a notation expects (notation= in Python)"
+    other = "; ".join([*declined, "--from NAME says what a notation expects (notation= in Python)"])
     if len(likeliest) > MAX_LIKELY or furthest[:2] == FAILED:  # all stop at the first line
         installed = ", ".join(sorted(name for said in names.values() for name in said))
         other, likeliest = f"{other}; installed: {installed}", []

@@ -161,6 +161,25 @@ def test_a_frontend_s_suffixes_do_not_hide_notations(added: Callable[[PluginSpec
         assert tw.load(written(tmp_path, name, text), "workload").macs == 24
 
 
+class Shy(Tables):
+    """A frontend that recognises nothing, not even its own files."""
+
+    def recognises(self, source: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("use", [tw.load, lambda file: tw.map(file, "eyeriss", progress=False)], ids=["load", "map"])
+def test_a_frontend_that_does_not_recognise_its_file_is_named(
+    use: Callable[[Path], object], added: Callable[[PluginSpec[Any]], None], tmp_path: Path
+) -> None:
+    added(FrontendSpec(name="shy", summary="Tables.", factory=Shy, suffixes=(".tab", ".yaml")))
+    with pytest.raises(InputError, match="its suffix is that of other-distribution/shy, which does not recognise it"):
+        use(written(tmp_path, "net.tab", "a;b"))
+    with pytest.raises(InputError) as caught:
+        use(written(tmp_path, "net.yaml", "rows: [1, 2]"))
+    assert "shy" not in str(caught.value)
+
+
 class Greedy(Tables):
     """A frontend that says yes to every source."""
 

@@ -21,10 +21,10 @@ from tilewright.application.api.load.kinds import (
     sign_of,
 )
 from tilewright.application.api.load.reading import loaded
-from tilewright.application.conversion.frontends import frontends_of, recognising, suffixes_of
+from tilewright.application.conversion.frontends import declining, frontends_of, recognising, suffixes_of
 from tilewright.errors import InputError, UnknownNameError
 from tilewright.estimation.architectures import read_architecture
-from tilewright.files import file_and_member, missing_file
+from tilewright.files import file_and_member, is_file, missing_file
 from tilewright.plugin.guard.processes import warn_once
 from tilewright.plugin.registry import Registration, installed
 from tilewright.plugin.specs import FrontendSpec
@@ -107,6 +107,19 @@ def load_architecture(source: Source) -> Architecture:
         _expect(document, "architecture")
         return read_architecture(document)
     return _load(Architecture, "architecture", source, library.architecture)
+
+
+def load_group(source: Source, arch: Source | None = None) -> GroupMapping:
+    """Return a group mapping, on another architecture if `arch` names one.
+
+    Raises:
+        InputError, UnknownNameError: A source is invalid, or the group does not fit the architecture.
+    """
+    group = load(source, "group_mapping")
+    if arch is None:
+        return group
+    moved = group.model_copy(update={"architecture": load_architecture(arch)})
+    return GroupMapping.model_validate(moved.to_data())
 
 
 def load_constraints(source: Source | None, architecture: Architecture) -> Constraints:
@@ -332,6 +345,8 @@ def _kind_of_name(name: str) -> Kind:
         return "problem" if kinds == ["workload"] and "/" in name else _plain(kinds[0])
     if name.endswith(suffixes_of(installed())) or frontends_for(name):
         return "workload"
+    if is_file(name) and (told := declining(name, installed())):
+        raise InputError(f"no installed plugin reads {name}", hint=told)
     if not _is_formula(name):
         ours = [*library.names("architectures"), *library.names("workloads")]
         raise UnknownNameError(

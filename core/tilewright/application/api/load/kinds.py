@@ -80,9 +80,9 @@ def is_foreign(source: object, notation: str | None = None) -> bool:
 def frontends_for(source: object) -> list[Registration]:
     """Return the frontends that read a file: the built-in one by its suffix, or those of third parties.
 
-    A third party's reads a file with one of its suffixes that it recognises, if no other plugin does: the file is no document of
-    Tilewright, it has no key of a built-in notation, and no adapter reads it. A file in YAML is valid. Others than files
-    have none.
+    A third party's frontend reads a file with one of its suffixes that it recognises, if no other plugin does. So the file
+    is no document of Tilewright, it has no key of a built-in notation, and no adapter reads it. A file in YAML is valid.
+    Other sources than files have no frontend here.
     """
     if not isinstance(source, str | os.PathLike) or not is_file(source):
         return []
