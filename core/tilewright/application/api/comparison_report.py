@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tilewright.application.api.compared_columns import model_cells, model_columns, value_of
 from tilewright.application.api.hardware.fits import Fit, fit_table, refused_models
 from tilewright.application.api.plots import ComparisonPlots
 from tilewright.application.run.artifacts.layers import mapping_file
@@ -21,7 +22,6 @@ from tilewright.application.run.sweep import Distance, Proofs, SweepPoint, Sweep
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
 from tilewright.plugin.mapper import Budget
-from tilewright.reports import Report
 from tilewright.reports.costs import COSTS
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.objective import Objective
@@ -219,15 +219,7 @@ class ComparisonReport(Tabular):
         refused = refused_models(self.fits)
         shown = [n for n, model in enumerate(self.models) if model.name not in refused]
         told = {n: any(distance[n] for distance in self._distances) for n in shown}
-        columns = [
-            column
-            for n in shown
-            for column in (
-                numbers(self.models[n].name, self.objective.unit, rank=2, like="figure"),
-                numbers(self.models[n].name, "x best", decimals=2),
-                *([Column(self.models[n].name, "x optimum", right=True)] if told[n] else []),
-            )
-        ]
+        columns = model_columns(self.models, told, self.objective)
         title = (
             f"{self.workload.name} on {self.architecture.name}: {self.objective.title} by each model, "
             "and how many times the layer's best by that model"
@@ -254,9 +246,7 @@ class ComparisonReport(Tabular):
             for index, (row, distances) in enumerate(rows):
                 costs: list[Cell] = []
                 for n, best in bests.items():
-                    value, far = self._value(row, n), distances[n]
-                    costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
-                    costs += [None if far is None else str(far)] if told[n] else []
+                    costs += model_cells(self._value(row, n), best, distances[n], told[n])
                 named = ("", "") if index else (layer, row.layer.problem.long_dimensions)
                 table.add_row(*named, *self._cells(row, costs, notes, proves))
         left_out = [fit for fit in self.fits if not fit.fits]
@@ -278,9 +268,7 @@ class ComparisonReport(Tabular):
 
     def _value(self, row: SweepRow, model: int) -> float:
         """Return the objective by one model, inf if it has no value."""
-        report: Report | None = row.reports[model] if row.reports else None
-        value = None if report is None or not report.valid else report.of(self.objective)
-        return math.inf if value is None else float(value)
+        return value_of(row.reports, model, self.objective)
 
     def _remarks(self, row: SweepRow) -> list[str]:
         """Return why there is no mapping, which models refuse it, and which limit ended the search."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.application.api.call_arguments import at_least, checked
-from tilewright.application.api.load import Source, load, load_architecture
+from tilewright.application.api.load import Source, load_group
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.evaluation import BuiltModel, bind, build_model, evaluate_group
@@ -183,10 +183,7 @@ def fuse(
         CallError, InputError, UnknownNameError: An argument or a file is invalid, or the folder belongs to another run.
         OutputError: The folder cannot be written to.
     """
-    loaded = load(group, "group_mapping")
-    if arch is not None:
-        loaded = loaded.model_copy(update={"architecture": load_architecture(arch)})
-        loaded = GroupMapping.model_validate(loaded.to_data())
+    loaded = load_group(group, arch)
     chosen = Objective.named(objective)
     at_least(0, seconds=seconds)
     searcher = build_group_mapper(mapper, mapper_options)

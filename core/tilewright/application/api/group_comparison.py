@@ -11,8 +11,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from tilewright.application.api.call_arguments import at_least, checked, names_of, options_by_name
+from tilewright.application.api.compared_columns import model_cells, model_columns, value_of
 from tilewright.application.api.fusion import is_exact
-from tilewright.application.api.load import Source, load, load_architecture
+from tilewright.application.api.load import Source, load_group
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, reasons_of
 from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
 from tilewright.errors import PluginError, Reason, TilewrightError
@@ -81,8 +82,7 @@ class GroupComparison(Tabular):
         return not self.missing
 
     def _value(self, row: GroupSearch, model: int) -> float:
-        value = row.reports[model].of(self.objective) if row.reports and row.reports[model].valid else None
-        return math.inf if value is None else float(value)
+        return value_of(row.reports, model, self.objective)
 
     @cached_property
     def refuted(self) -> dict[int, str]:
@@ -161,15 +161,7 @@ class GroupComparison(Tabular):
         """Return the table of `compare`, with a row per search."""
         shown = range(len(self.models))
         told = {n: any(self._optimum(row, n) for row in self.searches) for n in shown}
-        columns = [
-            column
-            for n in shown
-            for column in (
-                numbers(self.models[n].name, self.objective.unit, rank=2, like="figure"),
-                numbers(self.models[n].name, "x best", decimals=2),
-                *([Column(self.models[n].name, "x optimum", right=True)] if told[n] else []),
-            )
-        ]
+        columns = model_columns(self.models, told, self.objective)
         title = (
             f"{self.group.name} on {self.group.architecture.name}: {self.objective.title} by each model, "
             "and how many times the best by that model" + (", and the proved optimum" if any(told.values()) else "")
@@ -181,9 +173,7 @@ class GroupComparison(Tabular):
         for number, row in enumerate(self.searches):
             cells: list[Cell] = []
             for n in shown:
-                value = self._value(row, n)
-                cells += [value, math.inf if math.isinf(value) else value / best[n] if best[n] else 1.0]
-                cells += [self._optimum(row, n)] if told[n] else []
+                cells += model_cells(self._value(row, n), best[n], self._optimum(row, n), told[n])
             marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(number, row))
             proved = "refuted" if number in self.refuted else row.proof
             table.add_row(row.model, row.mapper, *cells, proved, row.seconds, " ".join(map(str, marks)))
@@ -226,10 +216,7 @@ def compare_groups(
     Raises:
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
     """
-    loaded = load(group, "group_mapping")
-    if arch is not None:
-        loaded = loaded.model_copy(update={"architecture": load_architecture(arch)})
-        loaded = GroupMapping.model_validate(loaded.to_data())
+    loaded = load_group(group, arch)
     chosen = Objective.named(objective)
     at_least(0, seconds=seconds)
     registry = installed()

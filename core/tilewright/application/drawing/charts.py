@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tilewright.application.drawing.drawing import COLOURS, INK, PALE, Drawing, blank, styled
 from tilewright.errors import InputError, printable
@@ -187,12 +187,8 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
     Raises:
         InputError: There is no point.
     """
-    panels = [candidate for candidate in panels if candidate.points]
-    if not panels:
-        raise InputError(f"{title}: there is nothing to draw", hint="no point has figures")
-    _bounded(title, [value for panel in panels for point in panel.points for value in point])
-    columns = min(PANELS, len(panels))
-    lines = -(-len(panels) // columns)
+    panels = _filled(title, panels, "no point has figures")
+    columns, lines = _grid(panels)
     wide = 6.0 if columns == 1 else 3.4 * columns
     with styled():
         figure, whole = blank(wide, (3.4 if columns == 1 else 2.9) * lines)
@@ -245,18 +241,32 @@ class ScatterPanel:
     points: Sequence[tuple[float, float]]
 
 
+AnyPanel = TypeVar("AnyPanel", Panel, ScatterPanel)
+
+
+def _filled(title: str, panels: Sequence[AnyPanel], hint: str) -> list[AnyPanel]:
+    """Return the panels with points; raise InputError if there is none, or numbers are out of range."""
+    filled = [panel for panel in panels if panel.points]
+    if not filled:
+        raise InputError(f"{title}: there is nothing to draw", hint=hint)
+    _bounded(title, [value for panel in filled for point in panel.points for value in point])
+    return filled
+
+
+def _grid(panels: Sequence[object]) -> tuple[int, int]:
+    """Return the columns and the lines of panels."""
+    columns = min(PANELS, len(panels))
+    return columns, -(-len(panels) // columns)
+
+
 def scatter(title: str, panels: Sequence[ScatterPanel]) -> Drawing:
     """Return panels of points in logarithmic scales, each with the line of equal numbers.
 
     Raises:
         InputError: There is no point.
     """
-    panels = [candidate for candidate in panels if candidate.points]
-    if not panels:
-        raise InputError(f"{title}: there is nothing to draw", hint="no mapping has figures under two models")
-    _bounded(title, [value for panel in panels for point in panel.points for value in point])
-    columns = min(PANELS, len(panels))
-    lines = -(-len(panels) // columns)
+    panels = _filled(title, panels, "no mapping has figures under two models")
+    columns, lines = _grid(panels)
     with styled():
         figure, whole = blank(3.6 if columns == 1 else 2.9 * columns, (3.6 if columns == 1 else 2.7) * lines)
         whole.remove()
