@@ -20,7 +20,7 @@ class ObservedRun:
     Attributes:
         layers: Names of the distinct layers, also of those with a result in the cache.
         architecture, mapper, model, objective: Names.
-        budget: Limits of the search of each layer.
+        budget: Budget of the search of each layer.
     """
 
     layers: tuple[str, ...]

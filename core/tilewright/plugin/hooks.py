@@ -45,8 +45,8 @@ def tilewright_layer_started(layer: str) -> None:
 def tilewright_evaluated(layer: str, progress: Progress) -> None:
     """Observe the evaluation of batches of mappings of a layer.
 
-    A call tells the sums since the layer's search began: at most two groups of calls a second, and one before the end of
-    the search.
+    A call has the sums since the layer's search began. There are at most two groups of calls a second, and one before the
+    end of the search.
     """
 
 

@@ -97,7 +97,7 @@ class _Counts:
         """Return the energy of a tensor's words, [n] pJ, and add its words per instance to the ports, [memory, n]."""
         relaxation, keep = self.relaxation, self.batch.keep[:, :, t]
         energy = np.zeros(len(self.batch))
-        inside = np.full(len(self.batch), keep.shape[1])  # the next inner entry that keeps the tensor
+        inside = np.full(len(self.batch), keep.shape[1])  # the tensor's next inner storage entry
         values = float(self.batch.problem.tensor_words(tensor))
         for entry in range(keep.shape[1] - 1, -1, -1):
             here, m = keep[:, entry], int(relaxation.memory[entry, t])
@@ -158,7 +158,7 @@ class _Counts:
         return served, first
 
     def _copies(self, tensor: Tensor, entry: int) -> Floats:
-        """Return [n]: instances at an entry that hold the same part of a tensor, at most."""
+        """Return [n]: at most how many instances of an entry share one part of a tensor."""
         others = [d for d, name in enumerate(self.batch.problem.dimension_names) if name not in tensor.dimensions]
         return np.asarray(self.unrolled[:, :entry][:, :, others].prod(axis=(1, 2)))
 

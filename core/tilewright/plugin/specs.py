@@ -251,8 +251,7 @@ class EstimatorSpec(PluginSpec["Estimator"]):
     Attributes:
         components: Component -> attributes of an example that it can estimate at `example_nm`.
         example_nm: Technology node in nanometres.
-        priority: The estimator with the highest priority for a component comes first, after all built-in ones; None: it is
-            used only if a file or the user names it.
+        priority: The estimator with the highest priority for a component comes first, after all built-in ones. None: it is used only if named.
     """
 
     kind: ClassVar[str] = "estimator"

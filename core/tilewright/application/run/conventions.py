@@ -18,7 +18,7 @@ from tilewright.tables import Column, Table, numbers
 from tilewright.values import grouped
 
 NOT_DECLARED = "not declared"
-MOST_LIMITS = 3
+MAX_LIMITS = 3
 """Maximum number of limits per model in a table."""
 
 
@@ -58,7 +58,7 @@ def causes_between(
 
     An approximation explains a count if its model declares it, it applies, and a model with another count lacks it. It
     explains no count that equals an executed one. A convention explains a count if it concerns the count, and models with
-    different counts have different rules: `A, B | C` names those of equal rules.
+    different counts have different rules. `A, B | C` names the models with equal rules.
     """
     counts: dict[str, int] = {}
     for report in reports:
@@ -137,7 +137,7 @@ def limit_rows(reports: Sequence[Report]) -> list[dict[str, Any]]:
 
 
 def limit_table(rows: Sequence[dict[str, Any]], reports: Sequence[Report]) -> Table:
-    """Return the limits of `limit_rows`, of each model the `MOST_LIMITS` that bind most cycles."""
+    """Return the limits of `limit_rows`, of each model the `MAX_LIMITS` that bind most cycles."""
     table = Table(
         "model",
         numbers("cycles"),
@@ -150,7 +150,7 @@ def limit_table(rows: Sequence[dict[str, Any]], reports: Sequence[Report]) -> Ta
     )
     for report in reports:
         ours = [row for row in rows if row["model"] == report.model]
-        for number, row in enumerate(ours[:MOST_LIMITS]):
+        for number, row in enumerate(ours[:MAX_LIMITS]):
             others = grouped(
                 ("no such limit" if cycles is None else f"{cycles:,} cycles", model)
                 for model, cycles in row["others"].items()

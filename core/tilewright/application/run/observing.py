@@ -50,7 +50,7 @@ class RunObserver:
     def watching(
         self, watch: Callable[[DistinctProblem, Progress], None] | None
     ) -> Callable[[DistinctProblem, Progress], None] | None:
-        """Return a callback that also tells of evaluations; the given one if no plugin observes them."""
+        """Return a callback that also reports evaluations to observers; the given one if there is no observer of them."""
         if not self.registry.implementers("tilewright_evaluated"):
             return watch
 

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.mapspace.batch import Floats, Ints
 
 DIGITS = 12
-"""Significant digits by which costs are told apart: models add up energies in different orders."""
+"""Significant digits by which costs are distinguished, since models add up energies in different orders."""
 
 
 def ranks(values: Floats) -> Ints:
@@ -26,8 +26,8 @@ def ranks(values: Floats) -> Ints:
 def kendall(first: Floats, second: Floats) -> float | None:
     """Return Kendall's tau-b of two columns [n] in O(n log n); None if one of them is constant.
 
-    tau-b = (C - D) / sqrt((N - T1) (N - T2)), of N = n (n - 1) / 2 pairs: C have the same order in both columns, and D the
-    opposite one. T1 pairs are equal in the first column, and T2 in the second (Kendall 1945; Knight 1966 counts them).
+    tau-b = (C - D) / sqrt((N - T1) (N - T2)), with N = n (n - 1) / 2 pairs. C pairs have the same order in both columns, and D
+    the opposite one. T1 pairs are equal in the first column, and T2 in the second (Kendall 1945; Knight 1966 counts them).
     """
     one, other = ranks(first), ranks(second)
     pairs = len(one) * (len(one) - 1) // 2
@@ -48,7 +48,7 @@ def spearman(first: Floats, second: Floats) -> float | None:
 
 
 def _mean_ranks(dense: Ints) -> Floats:
-    """Return the ranks that equal values would have on average if they were told apart, float64 [n]."""
+    """Return the ranks that equal values would have on average if they were distinct, float64 [n]."""
     counts = np.bincount(dense)
     return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[dense], dtype=np.float64)
 

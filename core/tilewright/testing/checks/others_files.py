@@ -52,7 +52,7 @@ def _saved(folder: str, files: dict[str, str]) -> list[Path]:
 
 @check(FrontendSpec)
 def check_frontend_leaves_others_sources(subject: Subject) -> None:
-    """`recognises` says no to files of built-in notations and, for a third party, to formulas and names of the host.
+    """`recognises` declines files of built-in notations and, for a third party, to formulas and names of the host.
 
     So a frontend for `.yaml` looks into the file.
     """
