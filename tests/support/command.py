@@ -74,10 +74,10 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     """`run("map", "resnet50", ...)`."""
 
     def run(*words: object) -> Ran:
-        logging.getLogger("tilewright").setLevel(logging.NOTSET)  # a call before may have been `--quiet`
         monkeypatch.setattr(sys, "argv", ["tilewright", *(str(word) for word in words)])
         with pytest.raises(SystemExit) as ended:
             main()
+        logging.getLogger("tilewright").setLevel(logging.NOTSET)  # `--quiet` is meant for one call
         captured = capsys.readouterr()
         return Ran(int(ended.value.code or 0), captured.out, captured.err)
 
