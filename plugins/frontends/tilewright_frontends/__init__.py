@@ -28,6 +28,8 @@ Inception v1 the sizes are 55, 27, 13, 6 instead of 56, 28, 14, 7.
 """
 
 
+MOST = 2**31
+"""Largest size or stride in a list of layers."""
 Sizes = dict[str, Annotated[int, Field(ge=1)]]
 
 
@@ -58,6 +60,15 @@ class Pt2Options(FileOptions):
     """Options of `pt2`."""
 
     sizes: Sizes = Field(default_factory=dict, description="sizes of symbols, such as s0")
+
+
+class ScaleSimOptions(FileOptions):
+    """Options of `scalesim`."""
+
+    batch: int | None = Field(default=None, ge=1, le=MOST, description="inputs of each convolution")
+    sizes: dict[str, Annotated[int, Field(ge=1, le=MOST)]] = Field(
+        default_factory=dict, description="sizes of letters in the table, such as B"
+    )
 
 
 class TransformerOptions(Options):
@@ -107,6 +118,28 @@ def tilewright_plugins() -> list[FrontendSpec]:
             interface=1,
             options=Pt2Options,
             suffixes=(".pt2",),
+        ),
+        FrontendSpec(
+            name="scalesim",
+            summary="Topologies of SCALE-Sim and uSystolic-Sim (CSV): each row is a convolution, or a product of matrices.",
+            factory=lazy("tilewright_frontends.scalesim", "ScaleSimFrontend"),
+            interface=1,
+            options=ScaleSimOptions,
+            suffixes=(".csv",),
+        ),
+        FrontendSpec(
+            name="dmazerunner",
+            summary="Networks of dMazeRunner (JSON): convolutions, depthwise convolutions, products of matrices.",
+            factory=lazy("tilewright_frontends.dmazerunner", "DMazeRunnerFrontend"),
+            interface=1,
+            suffixes=(".json",),
+        ),
+        FrontendSpec(
+            name="interstellar",
+            summary="Layers of Interstellar's scheduler (JSON): one convolution in a file.",
+            factory=lazy("tilewright_frontends.interstellar", "InterstellarFrontend"),
+            interface=1,
+            suffixes=(".json",),
         ),
         FrontendSpec(
             name="transformers",

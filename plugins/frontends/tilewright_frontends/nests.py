@@ -10,13 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Annotated
+
+from pydantic import Field
 
 from tilewright.errors import InputError
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
+from tilewright_frontends import MOST
 from tilewright_frontends.einsum import operation_of
 
 Shape = tuple[int, ...]
+Extent = Annotated[int, Field(ge=1, le=MOST, strict=True)]
+"""Size or stride in a list of layers."""
 
 AXES = {1: ("P",), 2: ("P", "Q"), 3: ("O", "P", "Q")}
 OFFSETS = {1: ("R",), 2: ("R", "S"), 3: ("T", "R", "S")}
@@ -125,6 +131,20 @@ def sampled_convolution(
     ]
     samples = tensor_of(samples.name, samples.role, [*(rank for rank in ranks if len(rank) == 1), *split])
     return problem.model_copy(update={"operation": None, "tensors": (samples, *others)})
+
+
+def positions_within(inputs: Sequence[int], window: Sequence[int], strides: Sequence[int]) -> Shape:
+    """Return how many windows lie within an input, along each axis. The input contains its padding.
+
+    Raises Unsupported if the window is larger.
+
+    >>> positions_within((224, 227), (11, 11), (4, 4))
+    (54, 55)
+    """
+    if any(inner > outer for inner, outer in zip(window, inputs, strict=True)):
+        high, whole = (" x ".join(map(str, sizes)) for sizes in (window, inputs))
+        raise Unsupported(f"a filter of {high} is larger than its input of {whole}")
+    return tuple((outer - inner) // stride + 1 for outer, inner, stride in zip(inputs, window, strides, strict=True))
 
 
 def check_axes(count: int) -> None:

@@ -18,9 +18,21 @@ def frontends_of(registry: Registry, builtin: bool | None = None) -> Iterator[tu
             yield registration, registration.spec
 
 
+SHARED = (*YAML_SUFFIXES, ".csv")
+"""Suffixes of many notations: the contents decide who reads the file."""
+
+
 def suffixes_of(registry: Registry) -> tuple[str, ...]:
     """Return the suffixes of the files that built-in frontends read."""
     return tuple(suffix for _, spec in frontends_of(registry, builtin=True) for suffix in spec.suffixes)
+
+
+def builtin_reader(file: str, registry: Registry) -> Registration | None:
+    """Return the built-in frontend that reads a file: by its suffix, or by its contents if the suffix is shared."""
+    suffixed = [one for one, spec in frontends_of(registry, builtin=True) if file.endswith(spec.suffixes or ("\0",))]
+    if file.endswith(SHARED):
+        suffixed = recognising(file, suffixed, registry)
+    return next(iter(suffixed), None)
 
 
 def listed_suffixes(registry: Registry) -> str:

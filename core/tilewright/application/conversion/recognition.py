@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from tilewright.application.conversion.frontends import declining, suffixes_of
+from tilewright.application.conversion.frontends import builtin_reader, declining
 from tilewright.application.conversion.signs import owners
 from tilewright.errors import InputError, OptionError, OverdueError, TilewrightError, UnsupportedError, shortened
 from tilewright.files import file_and_member, is_file, missing_file, read_text
@@ -212,7 +212,7 @@ def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
     """
     for path in files:
         file = file_and_member(path)[0]
-        if file.endswith(suffixes_of(registry)):
+        if builtin_reader(file, registry) is not None:
             raise InputError(
                 f"{file} is a network, which only frontends read",
                 hint=f"map it: tilewright map {path} --arch FILE, with an --arch for each further file",

@@ -1,6 +1,9 @@
 """SCALE-Sim's files are read by a distribution of its own, which imports public modules only."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +24,7 @@ HARDWARE_ALONE = "a configuration has no problem and no mapping, which the corpu
 
 @parametrize_conformance(
     "tilewright-scalesim",
-    sources={"scalesim": [str(HERE / "layers.csv"), str(HERE / "gemms.csv")]},
+    sources={"topologies": [str(HERE / "layers.csv"), str(HERE / "gemms.csv")]},
     expected_failures=dict.fromkeys(
         (
             "check_adapter_round_trip",
@@ -36,8 +39,35 @@ def test_conformance(case: Case) -> None:
 
 
 def test_the_host_finds_both() -> None:
-    for kind in (FrontendSpec, AdapterSpec):
-        assert discover().find(kind, "scalesim").distribution == "tilewright-scalesim"
+    assert discover().find(FrontendSpec, "topologies").distribution == "tilewright-scalesim"
+    assert discover().find(AdapterSpec, "scalesim").distribution == "tilewright-scalesim"
+
+
+@pytest.mark.parametrize("disabled", ["", "tilewright/scalesim"])
+def test_the_built_in_frontend_comes_first(disabled: str) -> None:
+    words = [
+        "map",
+        "layers.csv",
+        "--arch",
+        "eyeriss",
+        "--mapper",
+        "random",
+        "--evaluations",
+        "20",
+        "--no-cache",
+        "--json",
+    ]
+    environment = {**os.environ, "TILEWRIGHT_DISABLE": disabled}
+    run = subprocess.run(
+        [sys.executable, "-m", "tilewright", *words],
+        cwd=HERE,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    note = "layers.csv is read by frontend 'topologies' of tilewright-scalesim 0.1.0"
+    assert (note in run.stderr) == bool(disabled) and '"Conv2_1"' in run.stdout
 
 
 def test_it_imports_public_modules_only() -> None:
@@ -51,12 +81,14 @@ def test_it_imports_public_modules_only() -> None:
 
 def test_a_topology_has_the_work_of_its_layers() -> None:
     """Outputs of Conv1 are (30 - 7) // 2 + 1 = 12 rows and columns."""
-    workload = tw.load(str(HERE / "layers.csv"))
+    workload = Topology(TopologyOptions()).load(str(HERE / "layers.csv"))
     assert [(layer.name, layer.problem.macs) for layer in workload.layers] == [
         ("Conv1", 8 * 3 * 12 * 12 * 7 * 7),
         ("Conv2_1", 8 * 8 * 12 * 12 * 3 * 3),
         ("FC", 320),
     ]
+    builtin = tw.load(str(HERE / "layers.csv"))
+    assert [layer.problem.macs for layer in builtin.layers] == [layer.problem.macs for layer in workload.layers]
     (product,) = Topology(TopologyOptions(batch=2)).load(str(HERE / "gemms.csv")).layers
     assert dict(product.problem.dimensions) == {"M": 256, "N": 64, "K": 32}
 
@@ -75,7 +107,7 @@ def test_a_topology_has_the_work_of_its_layers() -> None:
 def test_what_is_wrong_in_a_topology_has_its_line(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words):
-        tw.load(str(tmp_path / "bad.csv"))
+        Topology(TopologyOptions()).load(str(tmp_path / "bad.csv"))
 
 
 def test_a_configuration_comes_back(tmp_path: Path) -> None:

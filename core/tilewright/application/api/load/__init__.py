@@ -225,11 +225,11 @@ def load_workload(source: Source, options: MappingOf[str, Any] | None = None) ->
         _no_options(given, _words(source))
         return _load(Workload, "workload", source) if document is None else _from_document(document)
     name = os.fspath(source)
-    for registration, spec in frontends_of(installed(), builtin=True):
-        if spec.suffixes and name.endswith(spec.suffixes):
-            return installed().make(FrontendSpec, registration.long_name, given).load(name)
     if readers:
         return loaded(name, readers, given)
+    for registration, spec in frontends_of(installed(), builtin=True):  # no file: the message is the reader's
+        if spec.suffixes and name.endswith(spec.suffixes):
+            return installed().make(FrontendSpec, registration.long_name, given).load(name)
     if _is_formula(name):
         workload = _from_formula(name, given)
         if workload is not None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from tilewright import library
-from tilewright.application.conversion.frontends import frontends_of, listed_suffixes, recognising, suffixes_of
+from tilewright.application.conversion.frontends import builtin_reader, frontends_of, listed_suffixes, recognising
 from tilewright.application.conversion.map_inputs import read_map_inputs
 from tilewright.application.conversion.signs import owners
 from tilewright.errors import InputError, TilewrightError
@@ -62,8 +62,8 @@ def is_file_name(source: str) -> bool:
 def is_foreign(source: object, notation: str | None = None) -> bool:
     """Return whether the source is a file (FILE/LAYER) or a folder of another tool.
 
-    Every file counts that no frontend reads and that is not a Tilewright document. With a named notation, only the
-    suffixes of built-in frontends count. Files of these, and documents, count if the named adapter reads them.
+    Every file counts that no frontend reads and that is not a Tilewright document. With a named notation, only
+    built-in frontends count. Files of these, and documents, count if the named adapter reads them.
     """
     if not isinstance(source, str | os.PathLike):
         return False
@@ -72,13 +72,13 @@ def is_foreign(source: object, notation: str | None = None) -> bool:
     file = file_and_member(source)[0]
     if not is_file(file):
         return False
-    if file.endswith(suffixes_of(installed())) or _is_ours(file):
+    if builtin_reader(file, installed()) is not None or _is_ours(file):
         return notation is not None and _is_read_by_an_adapter(file, notation)
     return notation is not None or not frontends_for(file)
 
 
 def frontends_for(source: object) -> list[Registration]:
-    """Return the frontends that read a file: the built-in one by its suffix, or those of third parties.
+    """Return the frontends that read a file: the built-in one, or those of third parties.
 
     A third party's frontend reads a file with one of its suffixes that it recognises, if no other plugin does. So the file
     is no document of Tilewright, it has no key of a built-in notation, and no adapter reads it. A file in YAML is valid.
@@ -87,9 +87,8 @@ def frontends_for(source: object) -> list[Registration]:
     if not isinstance(source, str | os.PathLike) or not is_file(source):
         return []
     file, registry = os.fspath(source), installed()
-    for registration, spec in frontends_of(registry, builtin=True):
-        if spec.suffixes and file.endswith(spec.suffixes):
-            return [registration]
+    if (reader := builtin_reader(file, registry)) is not None:
+        return [reader]
     suffixed = [one for one, spec in frontends_of(registry, builtin=False) if file.endswith(spec.suffixes or ("\0",))]
     if not suffixed or _is_ours(file) or (file.endswith(YAML_SUFFIXES) and is_damaged(file)):
         return []

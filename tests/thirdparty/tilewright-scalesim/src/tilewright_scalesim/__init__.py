@@ -18,7 +18,7 @@ def tilewright_plugins() -> list[FrontendSpec | AdapterSpec]:
     """Return the plugins of this distribution."""
     return [
         FrontendSpec(
-            name="scalesim",
+            name="topologies",
             summary="SCALE-Sim's topologies: convolutions or matrix products, one a line.",
             factory=lazy("tilewright_scalesim.topology", "Topology"),
             interface=1,
