@@ -144,6 +144,20 @@ class Read(Model):
                     raise ValueError(f"{told}: {index} reaches {index.last(self.sizes)}; expected less than {size}")
         return self
 
+    def fills(self, reader: Problem, tensor: str) -> bool:
+        """Return whether the maker makes all words of the operand, apart from padding of windows.
+
+        Only for a read with all its coordinates written out. A read that is cut fills nothing.
+        """
+        ranks = reader.tensor(tensor).projection
+        indices = zip(self.read or (), shape_of(reader, tensor), ranks, strict=self.cut is None)
+        return self.cut is None and all(
+            len(rank.terms) > 1
+            or set(rank.terms.values()) != {1}
+            or math.prod(self.sizes[name] for name in index.terms) == size
+            for index, size, rank in indices
+        )
+
     @property
     def offsets(self) -> tuple[int, ...] | None:
         """The operand's coordinates minus the maker's, as on an edge of a group mapping.

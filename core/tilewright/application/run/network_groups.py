@@ -1,0 +1,508 @@
+"""Layers of a network as a group mapping: the edges between them, and dimensions that correspond one to one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.application.run.digits import (
+    Cuts,
+    Digit,
+    Link,
+    Side,
+    SplitError,
+    cuts_of,
+    digits_along,
+    fresh,
+    joined_coordinates,
+    named_digits,
+    split_ranks,
+)
+from tilewright.errors import NotConformableError, Reason, UnknownNameError
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import suggestion
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.problem import MAX_PARTS, Problem, Rank, Tensor
+from tilewright.schema.read import Index, Read, shape_of
+from tilewright.schema.workload import Layer, Workload
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A read that is no edge of a group.
+
+    Attributes:
+        maker, reader: the layers. The maker of an input may be outside the group.
+        operand: the reader's tensor; None: it is not known.
+        reason: why it is no edge.
+    """
+
+    maker: str
+    reader: str
+    operand: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        read = self.reader if self.operand is None else f"{self.reader}.{self.operand}"
+        return f"{read} reads {self.maker}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class NetworkGroup:
+    """Layers of a network as a group.
+
+    Attributes:
+        group: the group, with all tensors at home in the outermost memory that may hold them, and the layers one after
+            another. It has no axes: a search derives them from the edges.
+        dimensions: layer -> dimension in the group -> (dimension in the network, factor). A dimension without an entry has
+            size 1, and the network does not have it.
+        left_out: reads of results and of inputs in common that are no edges. Such tensors go through the outermost memory.
+        rows: edge -> (layer, dimension) whose values an operator on the way needs together, such as a softmax.
+    """
+
+    group: GroupMapping
+    dimensions: FrozenDict[str, FrozenDict[str, tuple[str, int]]]
+    left_out: tuple[LeftOut, ...]
+    rows: FrozenDict[str, frozenset[tuple[str, str]]]
+
+    @property
+    def apart(self) -> frozenset[tuple[str, str]]:
+        """Maker and reader of each result that is no edge. They may not be inside one loop: no rule of groups sees it."""
+        names = {layer.name for layer in self.group.layers}
+        return frozenset((read.maker, read.reader) for read in self.left_out if read.maker in names)
+
+
+def group_of_layers(workload: Workload, names: Sequence[str], architecture: Architecture) -> NetworkGroup:
+    """Return some layers as a group.
+
+    A dimension that another layer has in parts is split, such as the columns of a product that are heads of an attention.
+    The rewritten problems have the same unit operations, and the same words of each tensor. Edges are results that only
+    layers of the group read, and inputs for which the workload states that several layers read the same words.
+
+    Args:
+        workload: the network.
+        names: layers that follow one another in the workload's order.
+        architecture: the machine.
+
+    Raises:
+        UnknownNameError: There is no such layer.
+        NotConformableError: These layers cannot be one group.
+    """
+    known = [layer.name for layer in workload.layers]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(f"{workload.name} has no layer '{name}'{suggestion(name, known)}")
+    reasons = tuple(_obstacles(workload, names))
+    if reasons:
+        raise NotConformableError("a group of layers", reasons, hint="name fewer layers")
+    layers = workload.picked(names)
+    found = _Joined(workload, layers)
+    return _built(workload, layers, architecture, found)
+
+
+def _obstacles(workload: Workload, names: Sequence[str]) -> Iterator[Reason]:
+    order = {layer.name: number for number, layer in enumerate(workload.layers)}
+    chosen = [workload.layer(name) for name in sorted(set(names), key=order.__getitem__)]
+    if len(chosen) < len(names):
+        yield Reason(code="layers", where=workload.name, message="a layer is named twice")
+    if not 0 < len(chosen) <= MAX_PARTS:
+        yield Reason(code="layers", where=workload.name, message=f"{len(chosen)} layers; expected 1 to {MAX_PARTS}")
+        return
+    first = order[chosen[0].name]
+    for number, layer in enumerate(chosen):
+        if order[layer.name] != first + number:
+            between = workload.layers[first + number].name
+            yield Reason(
+                code="order", where=layer.name, message=f"{between} runs before it, and is not among the layers"
+            )
+            break
+    for layer in chosen:
+        if layer.count != chosen[0].count:
+            text = f"it is executed {layer.count} times, and {chosen[0].name} {chosen[0].count} times"
+            yield Reason(code="count", where=layer.name, message=text)
+    for layer in chosen[1:]:
+        if layer.after is None:
+            yield Reason(code="reads", where=layer.name, message="the workload does not state whose results it reads")
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """A tensor that several layers use: a result, or an input."""
+
+    maker: str | None
+    links: tuple[Link, ...]
+    reads: tuple[tuple[str, str, str], ...]
+    """Maker, reader and operand of each read."""
+
+    @property
+    def base(self) -> tuple[str, str]:
+        """The layer, and its tensor, that the tensor of the group is named after."""
+        side = self.links[0].sides[0]
+        return side.layer, side.tensor
+
+
+class _Joined:
+    """The tensors of some layers that may be edges, as many as correspond one to one, in order of execution."""
+
+    def __init__(self, workload: Workload, layers: Sequence[Layer]) -> None:
+        self.problems = {layer.name: layer.problem for layer in layers}
+        self.left_out, self.shared = list[LeftOut](), list[_Shared]()
+        self.cuts: Cuts = {}
+        for candidate in (*self._results(layers), *self._inputs(workload)):
+            links = [link for shared in self.shared for link in shared.links]
+            try:
+                cuts = cuts_of(self.problems, [*links, *candidate.links])
+                for shared in (*self.shared, candidate):
+                    _coordinates(shared, self.problems, cuts)
+            except SplitError as error:
+                self.left_out += [LeftOut(*read, reason=str(error)) for read in candidate.reads]
+            else:
+                self.shared.append(candidate)
+                self.cuts = cuts
+
+    def _results(self, layers: Sequence[Layer]) -> Iterator[_Shared]:
+        """Yield the results whose readers all state what they read, and put the others among those left out."""
+        order = {layer.name: number for number, layer in enumerate(layers)}
+        reads = dict[str, list[tuple[str, str | None, Link | str]]]()
+        for layer in layers:
+            stated = {read.maker for made in layer.reads.values() for read in made}
+            for maker in layer.after or ():
+                if maker not in stated:
+                    reads.setdefault(maker, []).append((layer.name, None, "the workload does not state which words"))
+            for operand, made in layer.reads.items():
+                for read in made:
+                    link = self._link(layer, operand, read, made, order)
+                    reads.setdefault(read.maker, []).append((layer.name, operand, link))
+        for maker in sorted(reads, key=order.__getitem__):
+            users = reads[maker]
+            twice = [
+                (reader, operand)
+                for number, (reader, operand, _) in enumerate(users)
+                if reader in [user for user, *_ in users[:number]]
+            ]
+            told = {(reader, operand): text for reader, operand, text in users if isinstance(text, str)}
+            told |= {pair: f"{pair[0]} reads it in another operand, too" for pair in twice if pair not in told}
+            if not told:
+                links = tuple(link for *_, link in users if isinstance(link, Link))
+                yield _Shared(maker, links, tuple((maker, reader, str(operand)) for reader, operand, _ in users))
+                continue
+            (first, _), cause = next(iter(told.items()))
+            self.left_out += [
+                LeftOut(maker, reader, operand, told.get((reader, operand)) or f"{first} reads it, too: {cause}")
+                for reader, operand, _ in users
+            ]
+
+    def _link(
+        self, layer: Layer, operand: str, read: Read, together: Sequence[Read], order: Mapping[str, int]
+    ) -> Link | str:
+        """Return the words of a read, or why it is no edge."""
+        if read.cut is not None:
+            return read.cut
+        if len(together) > 1:
+            return f"several layers make {operand}: {', '.join(dict.fromkeys(other.maker for other in together))}"
+        if order[read.maker] >= order[layer.name]:
+            return f"{read.maker} runs later, so it is an earlier result"
+        maker = self.problems[read.maker]
+        read = read.within(maker, layer.problem, operand)
+        made = Side(read.maker, maker.output.name, read.made or ())
+        link = _link_of(f"{layer.name}.{operand}", read, (made, Side(layer.name, operand, read.read or ())))
+        return _mismatch(link, self.problems, read) or link
+
+    def _inputs(self, workload: Workload) -> Iterator[_Shared]:
+        """Yield the inputs that several layers read alike, from the same layers outside."""
+        groups = dict[tuple[Any, ...], list[tuple[str, str, Read]]]()
+        for name, problem in self.problems.items():
+            for operand, reads in workload.layer(name).reads.items():
+                outside = [read.within(workload.layer(read.maker).problem, problem, operand) for read in reads]
+                if not outside or any(read.cut is not None or read.maker in self.problems for read in outside):
+                    continue
+                if not all(read.fills(problem, operand) for read in outside):
+                    continue
+                key = [
+                    (read.maker, read.made, tuple(read.sizes.items()), read.through, read.whole)
+                    + (() if len(outside) == 1 else (read.read,))
+                    for read in outside
+                ]
+                groups.setdefault(tuple(key), []).append((name, operand, outside[0]))
+        for users in groups.values():
+            if len(users) == 1:
+                continue
+            sides = tuple(Side(name, operand, read.read or ()) for name, operand, read in users)
+            link = _link_of(f"{users[0][0]}.{users[0][1]} in common", users[0][2], sides)
+            told = tuple((read.maker, name, operand) for name, operand, read in users)
+            error = _mismatch(link, self.problems)
+            if len({name for name, *_ in users}) < len(users):
+                error = "a layer reads it in two operands"
+            if error:
+                self.left_out += [LeftOut(*names, reason=error) for names in told]
+            else:
+                yield _Shared(None, (link,), told)
+
+
+def _link_of(name: str, read: Read, sides: tuple[Side, ...]) -> Link:
+    """Return a link. Ranks that have no coordinate on all sides get one with a single value."""
+    sizes, indices = dict(read.sizes), [list(side.index) for side in sides]
+    if len({len(index) for index in indices}) == 1:
+        for rank in range(len(indices[0])):
+            if not any(index[rank].terms for index in indices):
+                new = fresh(f"x{rank}", taken := set(sizes))
+                sizes |= dict.fromkeys(taken - sizes.keys(), 1)
+                for index in indices:
+                    index[rank] = Index(terms=FrozenDict({new: 1}), offset=index[rank].offset)
+    made = tuple(Side(side.layer, side.tensor, tuple(index)) for side, index in zip(sides, indices, strict=True))
+    return joined_coordinates(Link(name, sizes, made, frozenset(read.whole)))
+
+
+def _mismatch(link: Link, problems: Mapping[str, Problem], read: Read | None = None) -> str | None:
+    """Return why the sides of a link do not correspond one to one; None if they may.
+
+    Args:
+        read: the read, if the first side is the result of its maker.
+    """
+    for side in link.sides:
+        used = [name for index in side.index for name in index.terms if link.sizes[name] > 1]
+        for name, size in link.sizes.items():
+            if size > 1 and used.count(name) != 1:
+                return f"{side.layer}.{side.tensor} repeats its words, {size} times"
+    if read is None:
+        return None
+    maker, reader = link.sides
+    if not read.fills(problems[reader.layer], reader.tensor):
+        return f"{maker.layer} makes only a part of {reader.tensor}"
+    shapes = [shape_of(problems[side.layer], side.tensor) for side in link.sides]
+    for rank, index in enumerate(reader.index):
+        names = [name for name in index.terms if link.sizes[name] > 1] or list(index.terms)
+        if len(names) != 1 or len(problems[reader.layer].tensor(reader.tensor).projection[rank].terms) < 2:
+            continue
+        at = next((at for at, other in enumerate(maker.index) if names[0] in other.terms), None)
+        if at is None or maker.index[at].terms.keys() != {names[0]}:
+            continue
+        shift = index.offset - maker.index[at].offset
+        exist = min(shapes[1][rank], shapes[0][at] + shift) - max(0, shift)
+        if exist != link.sizes[names[0]]:
+            return f"{reader.tensor} has padding in place of words of {maker.layer}, along coordinate {rank}"
+    return None
+
+
+@dataclass(frozen=True)
+class _Coordinates:
+    """Coordinates of a tensor of the group.
+
+    Attributes:
+        users: layer -> its digit of each coordinate; None: one value, of a dimension that the layer does not have.
+        starts: layer -> what to add to the group's coordinates to get the layer's.
+        sizes: the words that exist; None: all that the maker has.
+    """
+
+    users: dict[str, list[Digit | None]]
+    starts: dict[str, list[int]]
+    sizes: list[int] | None
+
+
+def _coordinates(shared: _Shared, problems: Mapping[str, Problem], cuts: Cuts) -> _Coordinates:
+    """Return the coordinates that all users of a tensor have in common.
+
+    Raises:
+        SplitError: they do not correspond one to one.
+    """
+    digits = [
+        {side.layer: digits_along(problems[side.layer], side, link, cuts) for side in link.sides}
+        for link in shared.links
+    ]
+    if shared.maker is None:
+        return _common(digits[0])
+    made = digits[0][shared.maker]
+    matches = list[tuple[str, list[Digit | None]]]()
+    for own in digits:
+        maker, (reader, others) = own[shared.maker], next(item for item in own.items() if item[0] != shared.maker)
+        matched = [_matched(digit, others) for digit in maker]
+        _check_all_matched(reader, others, matched)
+        matches.append((reader, matched))
+    kept = [
+        at
+        for at, digit in enumerate(made)
+        if digit.size > 1 or all(m[at] for _, m in matches) or any((d := m[at]) and d.size > 1 for _, m in matches)
+    ]
+    users: dict[str, list[Digit | None]] = {shared.maker: [made[at] for at in kept]}
+    starts = {shared.maker: [0] * len(kept)}
+    for (reader, matched), own in zip(matches, digits, strict=True):
+        users[reader] = [matched[at] for at in kept]
+        starts[reader] = [(d.start if (d := matched[at]) else 0) - own[shared.maker][at].start for at in kept]
+    return _Coordinates(users, starts, None)
+
+
+def _common(digits: Mapping[str, list[Digit]]) -> _Coordinates:
+    """Return the coordinates of an input that several layers read."""
+    first, *others = digits.values()
+    parts = [digit for digit in first if digit.part is not None]
+    matches = [[_matched(digit, own) for digit in parts] for own in others]
+    for layer, own, matched in zip(list(digits)[1:], others, matches, strict=True):
+        _check_all_matched(layer, own, matched)
+    _check_all_matched(next(iter(digits)), first, list(parts))
+    every = [list[Digit | None](parts), *matches]
+    kept = [
+        at
+        for at, digit in enumerate(parts)
+        if digit.steps > 1 or all(m[at] for m in every) or any((d := m[at]) and d.size > 1 for m in every)
+    ]
+    users = {layer: [own[at] for at in kept] for layer, own in zip(digits, every, strict=True)}
+    starts = {layer: [d.start if d else 0 for d in own] for layer, own in users.items()}
+    sizes = [parts[at].steps for at in kept]
+    padded = any(d is not None and d.size > size for own in users.values() for d, size in zip(own, sizes, strict=True))
+    return _Coordinates(users, starts, sizes if padded else None)
+
+
+def _matched(digit: Digit, others: Sequence[Digit]) -> Digit | None:
+    if digit.part is None:
+        return None
+    return next((other for other in others if other.part == digit.part), None)
+
+
+def _check_all_matched(layer: str, digits: Sequence[Digit], matched: Sequence[Digit | None]) -> None:
+    for digit in digits:
+        if digit.size > 1 and digit not in matched:
+            raise SplitError(f"{layer} has {digit.size} words along a coordinate where the others have one")
+
+
+def _built(workload: Workload, layers: Sequence[Layer], architecture: Architecture, found: _Joined) -> NetworkGroup:
+    named = {name: named_digits(problem, found.cuts) for name, problem in found.problems.items()}
+    ranks = {
+        (name, tensor.name): split_ranks(problem, tensor, named[name])
+        for name, problem in found.problems.items()
+        for tensor in problem.tensors
+    }
+    taken = {name: {new for digits in own.values() for new, *_ in digits} | set(own) for name, own in named.items()}
+    units = dict[tuple[str, int], str]()
+    projections = {pair: tuple(rank for *_, rank in own) for pair, own in ranks.items()}
+    edges, rows = list[dict[str, Any]](), dict[str, frozenset[tuple[str, str]]]()
+    joined = {(side.layer, side.tensor) for shared in found.shared for link in shared.links for side in link.sides}
+    used = {f"{name}.{tensor}" for name, tensor in ranks if (name, tensor) not in joined}
+    for shared in found.shared:
+        coordinates = _coordinates(shared, found.problems, found.cuts)
+        tensors = {side.layer: side.tensor for link in shared.links for side in link.sides}
+        for layer, digits in coordinates.users.items():
+            own = {(rank, stride): new for rank, stride, new in ranks[layer, tensors[layer]]}
+            unit = 0
+            projection = list[Rank]()
+            for digit in digits:
+                if digit is not None:
+                    projection.append(own[digit.rank, digit.stride])
+                    continue
+                new = units.get((layer, unit)) or units.setdefault((layer, unit), fresh("U", taken[layer]))
+                projection.append(Rank.model_validate({"terms": {new: 1}}))
+                unit += 1
+            projections[layer, tensors[layer]] = tuple(projection)
+        name = _edge_name(".".join(shared.base), used)
+        starts = {layer: own for layer, own in coordinates.starts.items() if any(own)}
+        edges.append(
+            {"tensor": name, "layers": tensors, "offsets": starts}
+            | ({} if coordinates.sizes is None else {"sizes": coordinates.sizes})
+        )
+        together = frozenset(_rows(shared, found, ranks))
+        if together:
+            rows[name] = together
+    problems = [
+        _rewritten(
+            layer.problem, named[layer.name], projections, [new for (at, _), new in units.items() if at == layer.name]
+        )
+        for layer in layers
+    ]
+    dimensions = {
+        name: FrozenDict({new: (old, stride) for old, digits in own.items() for new, stride, _ in digits})
+        for name, own in named.items()
+    }
+    data = {
+        "name": workload.name,
+        "layers": [problem.model_dump(mode="json") for problem in problems],
+        "edges": edges,
+        "tree": _tree(problems, edges, architecture),
+        "architecture": architecture.model_dump(mode="json"),
+    }
+    group = GroupMapping.model_validate(data)
+    return NetworkGroup(group, FrozenDict(dimensions), tuple(found.left_out), FrozenDict(rows))
+
+
+def _edge_name(name: str, used: set[str]) -> str:
+    """Return the name of an edge: that of its maker's or first reader's tensor, if it may be one."""
+    return fresh(name if _NAME.fullmatch(name) else "T", used)
+
+
+def _rows(shared: _Shared, found: _Joined, ranks: Mapping[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
+    for link in shared.links:
+        for side in link.sides if link.whole else ():
+            own = {(rank, stride): new for rank, stride, new in ranks[side.layer, side.tensor]}
+            for digit in digits_along(found.problems[side.layer], side, link, found.cuts):
+                if digit.part is not None and digit.part[0] in link.whole:
+                    yield from ((side.layer, name) for name in own[digit.rank, digit.stride].terms)
+
+
+def _rewritten(
+    problem: Problem,
+    named: Mapping[str, list[tuple[str, int, int]]],
+    projections: Mapping[tuple[str, str], tuple[Rank, ...]],
+    units: Sequence[str],
+) -> Problem:
+    """Return the problem with digits, and with the coordinates of its edges; the same one if nothing changes."""
+    tensors = tuple(
+        tensor.model_copy(update={"projection": projections[problem.name, tensor.name]}) for tensor in problem.tensors
+    )
+    if tensors == problem.tensors:
+        return problem
+    sizes = {new: size for digits in named.values() for new, _, size in digits} | dict.fromkeys(units, 1)
+    return Problem.model_validate(
+        problem.model_dump()
+        | {"operation": None, "dimensions": sizes, "tensors": [tensor.model_dump() for tensor in tensors]}
+    )
+
+
+def _tree(
+    problems: Sequence[Problem], edges: Sequence[Mapping[str, Any]], architecture: Architecture
+) -> dict[str, Any]:
+    """Return the tree with all tensors at home outermost, and each layer's loops in the innermost cluster."""
+    joined = {pair: edge["tensor"] for edge in edges for pair in edge["layers"].items()}
+    uses = dict[str, list[Tensor]]()
+    for problem in problems:
+        for tensor in problem.tensors:
+            name = joined.get((problem.name, tensor.name), f"{problem.name}.{tensor.name}")
+            uses.setdefault(name, []).append(tensor)
+    homes = dict[str, list[str]]()
+    for name, tensors in uses.items():
+        home = next(
+            (
+                cluster.name
+                for cluster in architecture.clusters
+                if all(any(memory.may_hold(tensor) for memory in cluster.memories) for tensor in tensors)
+            ),
+            None,
+        )
+        if home is None:
+            reason = Reason(code="home", where=f"tensor {name}", message="no memory may hold it for all its layers")
+            raise NotConformableError(f"architecture {architecture.name}", (reason,))
+        homes.setdefault(home, []).append(name)
+    inner = architecture.clusters[-1].name
+    return {
+        "entries": [
+            {"target": cluster.name, "keep": homes[cluster.name]}
+            for cluster in architecture.clusters
+            if cluster.name in homes
+        ],
+        "branches": [
+            {
+                "layer": problem.name,
+                "entries": [
+                    {
+                        "target": inner,
+                        "keep": [],
+                        "temporal_tile_sizes": dict.fromkeys(problem.dimensions, 1),
+                        "temporal_order": list(problem.dimensions),
+                    }
+                ],
+            }
+            for problem in problems
+        ],
+    }

@@ -1,0 +1,354 @@
+"""Layers of a network as a group: the same operations on the same words, and edges that pair the words of reads."""
+
+import itertools
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import tilewright as tw
+from support.groups import figures
+from support.networks import drawn
+from support.onnx_models import save
+from support.profiles import scaled
+from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.network_groups import NetworkGroup, group_of_layers
+from tilewright.errors import NotConformableError, UnknownNameError
+from tilewright.mapspace.group_legality import group_legality, is_padded
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.read import Read
+from tilewright.schema.workload import Workload
+from tilewright_frontends import nests
+
+TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
+ARCHITECTURE = tw.Architecture.model_validate(
+    {
+        "name": "small",
+        "clusters": [
+            {
+                "name": "DRAM",
+                "memories": [{"name": "DRAM", "technology": "dram", "read_energy_pj": 64, "write_energy_pj": 64}],
+            },
+            {"name": "Buffer", "memories": [{"name": "Buffer", "read_energy_pj": 1, "write_energy_pj": 1}]},
+        ],
+        "compute": {"energy_per_operation_pj": 0.5},
+    }
+)
+Words = NDArray[np.int64]
+
+
+def grouped(workload: Workload, *names: str) -> NetworkGroup:
+    return group_of_layers(workload, names or [layer.name for layer in workload.layers], ARCHITECTURE)
+
+
+def alone(workload: Workload, name: str) -> GroupMapping:
+    """The layer as the network has it, as a group of its own."""
+    layer = workload.layer(name).model_copy(update={"after": (), "reads": {}})
+    network = workload.model_copy(update={"layers": (layer,)})
+    made = group_of_layers(network, [name], ARCHITECTURE).group
+    assert made.layers == (layer.problem,)
+    return made
+
+
+def words(problem: Problem, tensor: str, points: Words) -> list[tuple[int, ...]]:
+    return [tuple(row) for row in (points @ problem.projection_matrix(problem.tensor(tensor)).T).tolist()]
+
+
+def named_words(
+    workload: Workload, made: NetworkGroup, layer: str, tensor: str
+) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """Word in the group -> word in the network; each is the other's only one."""
+    old, new = workload.layer(layer).problem, made.group.paths[layer].problem
+    points = np.indices(new.sizes, dtype=np.int64).reshape(len(new.sizes), -1).T
+    factors = np.zeros((len(new.sizes), len(old.sizes)), dtype=np.int64)
+    for name, (origin, factor) in made.dimensions[layer].items():
+        factors[new.dimension_names.index(name), old.dimension_names.index(origin)] = factor
+    before = points @ factors
+    assert len(np.unique(before, axis=0)) == len(points) == old.macs
+    assert (before.max(axis=0) < old.sizes).all()
+    pairs = set(zip(words(new, tensor, points), words(old, tensor, before), strict=True))
+    names = dict(pairs)
+    assert len(names) == len(pairs) == len(set(names.values()))
+    return names
+
+
+def paired(read: Read) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+    made, at = read.points()
+    return set(
+        zip(zip(*(a.tolist() for a in made), strict=True), zip(*(a.tolist() for a in at), strict=True), strict=True)
+    )
+
+
+def check_words(workload: Workload, made: NetworkGroup) -> None:
+    """Each edge pairs exactly the words that the reads pair, and each read is an edge or is told."""
+    group = made.group
+    assert group_legality(group)
+    reads = {(layer, operand, read.maker): read for layer, operand, read in workload.edges}
+    names = {problem.name for problem in group.layers}
+    told = {(read.maker, read.reader, read.operand) for read in made.left_out}
+    kept = {
+        (maker, layer, operand)
+        for edge in group.edges
+        if (maker := group.maker(edge.tensor)) is not None
+        for layer, operand in edge.layers.items()
+        if layer != maker
+    }
+    assert not kept & told
+    assert kept | told >= {(maker, layer, operand) for layer, operand, maker in reads if {layer, maker} <= names}
+    for edge in group.edges:
+        shifts = {layer: edge.offsets.get(layer) for layer in edge.layers}
+        own = {
+            layer: {
+                tuple(a - b for a, b in zip(new, shifts[layer] or (0,) * len(new), strict=True)): old
+                for new, old in named_words(workload, made, layer, tensor).items()
+            }
+            for layer, tensor in edge.layers.items()
+        }
+        if edge.sizes is not None:
+            exist = set(itertools.product(*map(range, edge.sizes)))
+            own = {layer: {at: old for at, old in found.items() if at in exist} for layer, found in own.items()}
+        maker = group.maker(edge.tensor)
+        if maker is not None:
+            for layer, tensor in edge.layers.items():
+                if layer != maker:
+                    pairs = {(old, own[layer][at]) for at, old in own[maker].items() if at in own[layer]}
+                    used = set(own[layer].values())  # a stride leaves words out
+                    assert pairs == {pair for pair in paired(reads[layer, tensor, maker]) if pair[1] in used}
+            continue
+        first, *others = edge.layers.items()
+        for layer, tensor in others:
+            outer = workload.layer(layer).reads[tensor][0].maker
+            ours, theirs = (dict(paired(reads[at, name, outer])) for at, name in (first, (layer, tensor)))
+            expected = {(ours[word], theirs[word]) for word in ours}
+            pairs = {(old, own[layer][at]) for at, old in own[first[0]].items() if at in own[layer]}
+            mine, others_words = set(own[first[0]].values()), set(own[layer].values())
+            assert pairs == {pair for pair in expected if pair[0] in mine and pair[1] in others_words}
+
+
+def check_counts(workload: Workload, made: NetworkGroup) -> None:
+    """The group costs what its layers cost alone. Words of padding are not moved."""
+    counted = evaluate_group(TIMELOOP, made.group)
+    if {reason.code for reason in counted.reasons} == {"padding"}:  # only an execution counts strides with padding
+        counted = evaluate_group(ORACLE, made.group)
+    assert counted.valid, counted.reasons
+    singles = [evaluate_group(TIMELOOP, alone(workload, problem.name)) for problem in made.group.layers]
+    assert counted.macs == sum(single.macs for single in singles)
+    if any(is_padded(made.group, edge.tensor) for edge in made.group.edges):
+        return
+    assert counted.cycles == sum(float(single.cycles or 0) for single in singles)
+    assert counted.energy_pj == pytest.approx(sum(float(single.energy_pj or 0) for single in singles), rel=1e-12)
+
+    def moved(report: Any) -> dict[tuple[str, str, str], tuple[float, ...]]:
+        return {
+            (row.level, row.layer, row.tensor): (row.reads.total, row.fills.total, row.updates.total)
+            for row in report.accesses
+        }
+
+    group, rows = made.group, dict[tuple[str, str, str], tuple[float, ...]]()
+    for single in singles:
+        for (level, layer, tensor), row in moved(single).items():
+            rows[level, layer, group.paths[layer].names[tensor.removeprefix(f"{layer}.")]] = row
+    assert moved(counted) == rows
+
+
+def attention(workload: Workload, prefix: str, parts: str = "q k v scores context out") -> NetworkGroup:
+    return grouped(workload, *(f"{prefix}.{part}" for part in parts.split()))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_heads_of_an_attention_are_axes(batch: int) -> None:
+    network = tw.load("bert_base", "workload", batch=batch)
+    made = attention(network, "encoder.attention")
+    edges = {edge.tensor.removeprefix("encoder.attention."): edge for edge in made.group.edges}
+    assert edges.keys() == {"q.Z", "k.Z", "v.Z", "scores.Z", "context.Z"} and not made.left_out
+    assert not any(edge.offsets or edge.sizes for edge in edges.values())
+    q = made.group.paths["encoder.attention.q"].problem
+    assert {name: q.dimensions[name] for name in q.dimensions if name.startswith("N")} == {"N_64": 12, "N_1": 64}
+    assert made.dimensions[q.name]["N_64"] == ("N", 64) and made.dimensions[q.name]["K"] == ("K", 1)
+    assert [str(rank) for rank in q.tensor("B").projection] == ["K", "N_64", "N_1"] and q.operation is None
+    rows = {tensor: {dimension for _, dimension in own} for tensor, own in made.rows.items()}
+    assert rows["encoder.attention.scores.Z"] == {"S"}  # the softmax needs its row
+    check_counts(network, made)
+
+
+def test_grouped_queries_have_two_axes_and_results_that_leave_are_no_edges() -> None:
+    network = tw.load("llama3_8b", "workload", sizes={"seq": 256})
+    made = attention(network, "decoder.attention")
+    q, out = (made.group.paths[f"decoder.attention.{name}"].problem for name in ("q", "out"))
+    assert {"N_512": 8, "N_128": 4, "N_1": 128}.items() <= q.dimensions.items()
+    assert {"K_512": 8, "K_128": 4, "K_1": 128}.items() <= out.dimensions.items()
+    assert [edge.tensor.split(".")[-2] for edge in made.group.edges] == ["q", "scores", "context"]
+    assert {str(read) for read in made.left_out} == {
+        f"decoder.attention.{reader}.B reads decoder.attention.{name}: the network returns the result of decoder.attention.{name}"
+        for name, reader in (("k", "scores"), ("v", "context"))
+    }
+    assert ("decoder.attention.k", "decoder.attention.scores") in made.apart
+    check_counts(network, made)
+
+
+def test_a_gate_is_no_edge_of_one_maker() -> None:
+    network = tw.load("mixtral_8x7b", "workload", sizes={"seq": 8})
+    made = attention(network, "decoder.mlp", "up gate down")
+    assert not made.group.edges
+    assert made.apart == {(f"decoder.mlp.{name}", "decoder.mlp.down") for name in ("up", "gate")}
+    assert "several layers make A: decoder.mlp.up, decoder.mlp.gate" in str(made.left_out[0])
+    check_counts(network, made)
+
+
+def test_every_layer_of_a_resnet_keeps_its_dimensions_and_padding() -> None:
+    network = tw.load("resnet50", "workload")
+    made = grouped(network)
+    assert [problem.dimensions for problem in made.group.layers] == [
+        layer.problem.dimensions for layer in network.layers
+    ]
+    assert len(made.group.edges) == 32
+    padded = [edge for edge in made.group.edges if edge.offsets]
+    assert len(padded) == 16 and all(set(edge.offsets.values()) == {(0, 0, 1, 1)} for edge in padded)
+    assert any("n10, n12" in str(read) for read in made.left_out)  # the sum of a residual connection
+
+
+@scaled(0.3)
+@given(st.integers(0, 2**32))
+def test_groups_of_random_networks_pair_the_words_of_their_reads(seed: int) -> None:
+    random = Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        network = tw.load(save(drawn(random), Path(folder)), "workload")
+    first = random.randrange(len(network.layers))
+    last = random.randint(first + 1, len(network.layers))
+    chosen = [layer.name for layer in network.layers[first:last]]
+    try:
+        made = grouped(network, *chosen)
+    except NotConformableError as error:
+        assert {reason.code for reason in error.reasons} <= {"count", "reads"}
+        return
+    check_words(network, made)
+    if sum(problem.macs for problem in made.group.layers) < 20_000:
+        check_counts(network, made)
+        report, executed = evaluate_group(TIMELOOP, made.group), evaluate_group(ORACLE, made.group)
+        assert executed.valid and (not report.valid or figures(report) == figures(executed))
+
+
+def network_of(*layers: dict[str, Any]) -> Workload:
+    return Workload.model_validate({"name": "net", "layers": list(layers)})
+
+
+def product(name: str, rows: int, inner: int, columns: int, reads: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A layer Z[M, N] += A[M, K] * B[K, N]. `reads` are its words of A: maker, sizes, made, read."""
+    problem = nests.gemm(name, (rows, inner), (inner, columns)).model_dump()
+    return {"problem": problem, "after": [reads["maker"]] if reads else [], "reads": {"A": [reads]} if reads else {}}
+
+
+def words_of(maker: str, made: str, read: str, **sizes: int) -> dict[str, Any]:
+    return {"maker": maker, "sizes": sizes, "made": made.split(", "), "read": read.split(", ")}
+
+
+def test_different_splits_of_one_result_have_their_common_refinement() -> None:
+    """One reader takes 24 columns as 4 x 6 turned, the other one as 2 x 12 turned."""
+    network = network_of(
+        product("a", 3, 5, 24),
+        product("b", 3, 24, 2, words_of("a", "m, 6*g + d", "m, 4*d + g", m=3, g=4, d=6)),
+        product("c", 3, 24, 2, words_of("a", "m, 12*g + d", "m, 2*d + g", m=3, g=2, d=12)),
+    )
+    made = grouped(network)
+    assert {name: size for name, size in made.group.paths["a"].problem.dimensions.items() if name[0] == "N"} == {
+        "N_12": 2,
+        "N_6": 2,
+        "N_1": 6,
+    }
+    assert [edge.layers.keys() for edge in made.group.edges] == [{"a", "b", "c"}] and not made.left_out
+    check_words(network, made)
+    check_counts(network, made)
+
+
+def test_splits_that_do_not_nest_are_left_out_by_name() -> None:
+    network = network_of(
+        product("a", 3, 5, 24),
+        product("b", 3, 24, 2, words_of("a", "m, 6*g + d", "m, 4*d + g", m=3, g=4, d=6)),
+        product("c", 3, 24, 2, words_of("a", "m, 8*g + d", "m, 3*d + g", m=3, g=3, d=8)),
+    )
+    made = grouped(network)
+    assert not made.group.edges and made.apart == {("a", "b"), ("a", "c")}
+    assert {str(read) for read in made.left_out} == {
+        f"{name}.A reads a: N of a has parts of 6 and of 8, which do not nest" for name in "bc"
+    }
+    assert made.group.layers == tuple(layer.problem for layer in network.layers)
+
+
+def test_a_part_of_a_result_is_read_at_an_offset() -> None:
+    """One product makes queries and keys of two heads; each reader takes one of them."""
+    network = network_of(
+        product("qk", 3, 5, 8),
+        product("b", 3, 4, 2, words_of("qk", "m, 2*h + d", "m, 2*d + h", m=3, h=2, d=2)),
+        product("c", 3, 4, 2, words_of("qk", "m, 2*h + d + 4", "m, 2*h + d", m=3, h=2, d=2)),
+    )
+    made = grouped(network)
+    (edge,) = made.group.edges
+    assert edge.offsets == {"c": (0, -1, 0, 0)}
+    check_words(network, made)
+    check_counts(network, made)
+
+
+def test_inputs_that_layers_read_alike_are_in_common() -> None:
+    network = network_of(
+        product("before", 3, 5, 8),
+        product("q", 3, 8, 4, {"maker": "before"}),
+        product("k", 3, 8, 4, {"maker": "before"}),
+        product("other", 3, 8, 4, {"maker": "before", "through": ["norm"]}),
+    )
+    made = grouped(network, "q", "k", "other")
+    assert [edge.layers for edge in made.group.edges] == [{"q": "A", "k": "A"}]
+    check_words(network, made)
+    check_counts(network, made)
+
+
+def test_one_layer_that_takes_a_result_otherwise_sends_it_through_the_outermost_memory() -> None:
+    cut = {"maker": "a", "cut": "a pooling"}
+    network = network_of(product("a", 3, 5, 4), product("b", 3, 4, 4, {"maker": "a"}), product("c", 3, 4, 4, cut))
+    made = grouped(network)
+    assert [str(read) for read in made.left_out] == [
+        "b.A reads a: c reads it, too: a pooling",
+        "c.A reads a: a pooling",
+    ]
+    assert [str(read) for read in grouped(network, "a", "b").left_out] == ["b.A reads a: c is not among the layers"]
+
+
+def test_layers_that_cannot_be_one_group_are_told() -> None:
+    network = network_of(
+        product("a", 3, 5, 4),
+        product("b", 3, 4, 4) | {"after": None},
+        product("c", 3, 4, 4, {"maker": "a"}) | {"count": 2},
+        product("d", 3, 4, 4, {"maker": "c"}),
+    )
+    with pytest.raises(NotConformableError) as caught:
+        grouped(network)
+    assert [str(reason) for reason in caught.value.reasons] == [
+        "c: it is executed 2 times, and a 1 times [count]",
+        "b: the workload does not state whose results it reads [reads]",
+    ]
+    with pytest.raises(NotConformableError, match="d: b runs before it, and is not among the layers"):
+        grouped(network, "a", "d")
+    with pytest.raises(NotConformableError, match="a layer is named twice"):
+        grouped(network, "a", "a")
+    with pytest.raises(UnknownNameError, match="net has no layer 'e'"):
+        grouped(network, "e")
+
+
+def test_tensors_start_where_the_architecture_may_hold_them() -> None:
+    data = ARCHITECTURE.model_dump(mode="json")
+    data["clusters"][0]["memories"][0]["holds"] = ["weight", "output"]
+    network = network_of(product("a", 3, 5, 4))
+    made = group_of_layers(network, ["a"], tw.Architecture.model_validate(data)).group
+    assert [(entry.target, entry.keep) for entry in made.tree.entries] == [
+        ("DRAM", ("a.B", "a.Z")),
+        ("Buffer", ("a.A",)),
+    ]
+    data["clusters"][1]["memories"][0]["holds"] = ["weight"]
+    with pytest.raises(NotConformableError, match="no memory may hold it for all its layers"):
+        group_of_layers(network, ["a"], tw.Architecture.model_validate(data))
