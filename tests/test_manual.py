@@ -21,6 +21,7 @@ pytestmark = pytest.mark.manual
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "docs/tutorial.md",
+    "docs/machine.md",
     "docs/reports.md",
     "docs/fusion.md",
     "docs/python.md",

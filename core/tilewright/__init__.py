@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tilewright.application.api.hardware.exploration import explore, explored
     from tilewright.application.api.hardware.exploration_report import ExplorationReport
     from tilewright.application.api.hardware.fitting import FitReport, fit
+    from tilewright.application.api.hardware.machines import new_architecture
     from tilewright.application.api.hardware.spaces import architecture_space
     from tilewright.application.api.load import load
     from tilewright.application.api.mapping import map, space
@@ -124,6 +125,7 @@ __all__ = [
     "library",
     "load",
     "map",
+    "new_architecture",
     "page",
     "plot",
     "space",

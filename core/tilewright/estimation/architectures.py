@@ -6,7 +6,7 @@ Literals hold for one instance and one access, with six digits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from tilewright.errors import InputError, NotEstimatedError
 from tilewright.estimation.asking import Answer, Estimators, Question, current
 from tilewright.plugin.estimator import Attribute
 from tilewright.schema.architecture import Architecture, Compute, Memory
-from tilewright.schema.component import Component, Estimated
+from tilewright.schema.component import SIZES, Component, Estimated
 from tilewright.schema.document import Document, Path_, validate
 
 Part = TypeVar("Part", Memory, Compute)
@@ -66,6 +66,49 @@ def read_architecture(document: Document, estimators: Estimators | None = None) 
                 hint="give its energies, other sizes, or another estimator",
             ) from None
     return draft.model_copy(update={"clusters": tuple(clusters), "compute": compute})
+
+
+def changed(architecture: Architecture, changes: Mapping[str, Mapping[str, Any]]) -> Architecture:
+    """Return a copy with other values of memories, by memory and field; what was estimated is estimated again.
+
+    Raises:
+        InputError: a value is invalid, or no estimator knows the new part.
+        PluginError: an estimator that was named failed.
+    """
+    old, new = architecture.to_data(), architecture.to_data()
+    for cluster in new["clusters"]:
+        for memory in cluster.get("memories", ()):
+            memory |= changes.get(memory["name"], {})
+    return read_architecture(Document(without_outdated(old, new), architecture.name))
+
+
+def without_outdated(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return an architecture's data without values that were estimated for other sizes, so that they are estimated again.
+
+    Args:
+        old: data whose values were estimated.
+        new: data with changed values, of the same clusters and memories.
+    """
+    elsewhere = any(old.get(name) != new.get(name) for name in ("technology_nm", "clock_ghz"))
+    for before, after in zip(_parts(old), _parts(new), strict=True):
+        if after.get("component") is None or not after.get("estimates"):
+            continue
+        if elsewhere or any(before.get(name) != after.get(name) for name in SIZES):
+            for estimate in _dicts(after.pop("estimates")):
+                for name in estimate.get("figures") or ():
+                    if before.get(name) == after.get(name):
+                        after.pop(name, None)
+    return new
+
+
+def _parts(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the memories and the compute unit of an architecture's data; what has another form is left out."""
+    memories = [memory for cluster in _dicts(data.get("clusters")) for memory in _dicts(cluster.get("memories"))]
+    return [*memories, *_dicts([data.get("compute")])]
+
+
+def _dicts(parts: Any) -> list[dict[str, Any]]:
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def _described(data: Any) -> Iterator[Path_]:

@@ -14,11 +14,13 @@ from collections.abc import Mapping as MappingOf
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from tilewright.errors import InputError
 from tilewright.formats import figure
-from tilewright.schema import attribute
+from tilewright.schema import attribute, units
 from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
@@ -241,6 +243,13 @@ class Memory(Model):
     estimates: tuple[Estimated, ...] = ()
     """Sources of estimated values. Values without an estimate come from a file."""
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe files, with texts that have units."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        units.describe(handler.resolve_ref_schema(schema), units.MEMORY)
+        return schema
+
     @property
     def usable_words(self) -> int | None:
         """Capacity for one copy of the tiles, in words; None: unlimited."""
@@ -448,6 +457,18 @@ class Architecture(FileModel):
     """Levels of the machine, outermost first."""
     compute: Compute
     """Units inside the innermost cluster."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_words(cls, data: Any) -> Any:
+        return units.in_words(data)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe files, with texts that have units."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        units.describe(handler.resolve_ref_schema(schema), units.MACHINE)
+        return schema
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

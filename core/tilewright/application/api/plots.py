@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any, ClassVar
 
 from tilewright.application.drawing.charts import (
@@ -15,11 +15,14 @@ from tilewright.application.drawing.charts import (
     ScatterPanel,
     bars,
     convergence,
+    grouped,
     pareto,
     roofline,
     scatter,
+    sweep,
 )
 from tilewright.application.drawing.drawing import Drawing
+from tilewright.errors import InputError
 from tilewright.formats import common_unit
 from tilewright.reports import Report
 from tilewright.reports.costs import COSTS
@@ -135,28 +138,62 @@ class ComparisonPlots:
     """Charts of a comparison. `data` is the JSON document of `compare --json`."""
 
     data: Mapping[str, Any]
-    kinds: ClassVar[tuple[str, ...]] = ("energy", "latency")
+    kinds: ClassVar[tuple[str, ...]] = ("objective", "energy", "latency")
+
+    def _values(
+        self, of: Callable[[Mapping[str, Any]], float | None]
+    ) -> tuple[list[str], list[str], list[list[float | None]]]:
+        """Return layers, series and numbers[layer][series]. A series is a mapper, and what else differs.
+
+        A model that refuses a mapping has no number. Layers and series without numbers are left out.
+        """
+        rows = self.data["rows"]
+        guides = {row["guide"] for row in rows}
+        models = {price["model"] for row in rows for price in row["prices"] if of(price) is not None}
+        known: dict[tuple[str, str], float] = {}
+        for row in rows:
+            for price in row["prices"]:
+                name = row["mapper"] + (f" under {row['guide']}" if len(guides) > 1 else "")
+                name += f" by {price['model']}" if len(models) > 1 else ""
+                value = of(price)
+                if value is not None:
+                    known[row["layer"], name] = value
+        layers, series = (list(dict.fromkeys(key[side] for key in known)) for side in (0, 1))
+        return layers, series, [[known.get((layer, name)) for name in series] for layer in layers]
 
     def _bars(self, title: str, key: str, unit: str) -> Drawing:
-        drawn = {(at, price["model"]) for at, row in enumerate(self.data["rows"]) for price in row["prices"] if price[key] is not None}  # fmt: skip
-        rows = [row for at, row in enumerate(self.data["rows"]) if any(at == one for one, _ in drawn)]
-        models = [name for name in self.data["models"] if any(name == other for _, other in drawn)]
-        several = len({row["guide"] for row in rows}) > 1
-        names = [f"{row['layer']} {row['mapper']}" + (f" under {row['guide']}" if several else "") for row in rows]
-        row_prices = [{price["model"]: price[key] for price in row["prices"]} for row in rows]
-        known = [value for prices in row_prices for value in prices.values() if value is not None]
-        step, unit = common_unit(known, unit)
-        values = [
-            [None if prices.get(name) is None else prices[name] / step for name in models] for prices in row_prices
-        ]  # a model that refuses a mapping has no bar
-        return bars(title, names, models, values, unit, stacked=False)
+        layers, series, values = self._values(lambda price: price[key])
+        step, unit = common_unit([value for row in values for value in row if value is not None], unit)
+        scaled = [[None if value is None else value / step for value in row] for row in values]
+        return bars(title, layers, series, scaled, unit, stacked=False)
+
+    def objective(self) -> Drawing:
+        """Return the objective of each best mapping as a multiple of the layer's least, with geometric means."""
+        objective = Objective.named(self.data["objective"])
+
+        def value(price: Mapping[str, Any]) -> float | None:
+            known = price["energy_pj"] is not None and price["cycles"] is not None
+            return objective.value(price["energy_pj"], price["cycles"]) if known else None
+
+        layers, series, values = self._values(value)
+        least = [min(number for number in row if number is not None) or 1.0 for row in values]
+        ratios: list[list[float | None]] = [
+            [None if number is None else number / best for number in row]
+            for row, best in zip(values, least, strict=True)
+        ]
+        if len(layers) > 1:
+            columns = [[row[at] for row in ratios] for at in range(len(series))]
+            layers = [*layers, "geomean"]
+            ratios.append([geometric_mean([n or 0.0 for n in column]) if all(column) else None for column in columns])
+        title = f"{objective.title} by layer and mapper, in multiples of the layer's least"
+        return grouped(title, layers, series, ratios, f"{objective.title}, times the least", 1.0)
 
     def energy(self) -> Drawing:
-        """Return the energy of each best mapping, by all models; rows and models without figures are left out."""
+        """Return the energy of each best mapping, with a bar for each mapper; what has no figures is left out."""
         return self._bars("energy by layer and mapper", "energy_pj", "pJ")
 
     def latency(self) -> Drawing:
-        """Return the cycles of each best mapping, by all models."""
+        """Return the cycles of each best mapping, with a bar for each mapper."""
         return self._bars("cycles by layer and mapper", "cycles", "cycles")
 
 
@@ -214,10 +251,39 @@ def figures_of(points: Rows) -> list[tuple[str, list[float]]]:
 
 @dataclass(frozen=True)
 class ExplorationPlots:
-    """Chart of an exploration. `rows` are those of its report."""
+    """Charts of an exploration. `rows` are those of its report, and `choices` the names of what varies."""
 
     rows: Rows
-    kinds: ClassVar[tuple[str, ...]] = ("pareto",)
+    choices: Sequence[str] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the charts. One or two varied fields have a chart of lines."""
+        return {1: ("sweep", "pareto"), 2: ("pareto", "sweep")}.get(len(self.choices), ("pareto",))
+
+    def sweep(self) -> Drawing:
+        """Return energy, cycles and area, if known, over the values of the first choice, with a line for each of the second."""
+        if not 1 <= len(self.choices) <= 2:
+            raise InputError(
+                f"a sweep has one or two varied fields, not {len(self.choices)}", hint="draw --kind pareto"
+            )
+        first, *others = self.choices
+        values = list(dict.fromkeys(row[first] for row in self.rows))
+        lines = list(dict.fromkeys(row[others[0]] if others else "" for row in self.rows))
+        panels = []
+        for figure in COSTS.view("axes").values():
+            known = [row for row in self.rows if row[figure.key] is not None]
+            step, unit = common_unit([float(figure.cell(row) or 0) for row in known], figure.column.unit)
+            cells = {
+                (row[first], row[others[0]] if others else ""): float(figure.cell(row) or 0) / step for row in known
+            }
+            if known and any(cells.values()):
+                label = f"{figure.column.name}{unit and f', {unit}'}"
+                panels.append(
+                    (label, {_told(others, line): [cells.get((value, line)) for value in values] for line in lines})
+                )
+        title = f"figures over {first}" + (f" and {others[0]}" if others else "")
+        return sweep(title, first, [_value(value) for value in values], panels)
 
     def pareto(self) -> Drawing:
         """Return the points in energy, cycles and area, two at a time, each with the front of these two."""
@@ -230,6 +296,15 @@ class ExplorationPlots:
             Panel("", one, other, list(zip(xs, ys, strict=True)), chosen, names) for (one, xs), (other, ys) in pairs
         ]
         return pareto("Pareto front of the exploration", panels, "Pareto-optimal in all quantities at once")
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,.10g}"
+
+
+def _told(others: Sequence[str], value: Any) -> str:
+    """Return the label of a line: field and value, or nothing for the only line."""
+    return f"{others[0]} {_value(value)}" if others else ""
 
 
 def report_plots(reports: Iterable[tuple[str, Report]]) -> ReportPlots:

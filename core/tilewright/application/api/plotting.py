@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,18 @@ from tilewright.files import is_file, read_bytes
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import MappedProblem
 
-KINDS = ("energy", "latency", "roofline", "pareto", "convergence", "scatter", "mapping", "architecture")
+KINDS = (
+    "objective",
+    "energy",
+    "latency",
+    "roofline",
+    "pareto",
+    "sweep",
+    "convergence",
+    "scatter",
+    "mapping",
+    "architecture",
+)
 SUMMARIES = {
     "summary.json": NetworkPlots,
     "front.json": FrontPlots,
@@ -42,16 +53,22 @@ def plot(
     *,
     kind: str | None = None,
     exploration: str | None = None,
+    width: float | None = None,
+    font_size: float | None = None,
+    colours: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a chart or a picture as SVG or PNG, as `tilewright plot` does.
+    """Write a chart or a picture as SVG, PNG or PDF, as `tilewright plot` does.
 
     Args:
         source: A folder that `map`, `compare` or `correlate` wrote, a store of `explore`, a mapping file of
             `map`, or an architecture (file or library name).
-        file: The file to write; its suffix, .svg or .png, selects the format.
-        kind: energy, latency, roofline, pareto, convergence, scatter, mapping or architecture. Default: the
-            first kind that the source has.
+        file: The file to write; its suffix, .svg, .png or .pdf, selects the format.
+        kind: objective, energy, latency, roofline, pareto, sweep, convergence, scatter, mapping or architecture.
+            Default: the first kind that the source has.
         exploration: Prefix of the key of an exploration in the store. Default: the last one begun.
+        width: Width in inches, such as 3.5 for a column of a paper. Default: as wide as its parts need.
+        font_size: Size of the text in points. Default: 9.
+        colours: Colour of each series by its name, such as `{"optimal": "black"}` for a mapper.
 
     Raises:
         InputError, UnknownNameError: The source has no such chart, or nothing to draw.
@@ -62,7 +79,8 @@ def plot(
     drawings = drawings_of(source, exploration)
     if kind is not None and kind not in drawings:
         raise InputError(f"{source} has no chart of kind {kind}", hint=f"it has {', '.join(drawings)}")
-    return drawings[kind or next(iter(drawings))]().save(file)
+    drawing = drawings[kind or next(iter(drawings))]()
+    return drawing.save(file, width=width, font_size=font_size, colours=colours)
 
 
 def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict[str, Callable[[], Drawing]]:

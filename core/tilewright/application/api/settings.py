@@ -150,6 +150,11 @@ class CorrelateSettings(Inputs, Folders, total=False):
 class ExploreSettings(Plugins, Searches, Clusters, total=False):
     """Settings of `explore`."""
 
+    arch: Annotated["Source | None", Setting(
+        None, "in place of a space: an architecture, whose fields `vary` varies", "ARCH", plugins="architecture")]
+    vary: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "values of a field of the architecture, such as `GlobalBuffer.capacity=32KiB,64KiB`, `DRAM.bandwidth=8GB/s,16GB/s` or "
+        "`Row.fanout=8,16`; of several fields, all combinations, without skipping by bounds", "FIELD=A,B,...", ("--vary",))]
     weights: Annotated["Sequence[int] | None", Setting(
         None, "executions of each of several networks", "N,N,...", unset="once each")]
     strategy: Annotated["str | None", Setting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +14,13 @@ if TYPE_CHECKING:
     from tilewright.schema.workload import Workload
 
 
-app = typer.Typer(help="List the installed library, print one of its files, or list the layers of a workload.")
+SUMMARY = "List the installed library, print one of its files or a new architecture, or list the layers of a workload."
+app = typer.Typer(help=SUMMARY)
 
 
 @app.callback(invoke_without_command=True)
 def library_command(context: typer.Context, json: options.Json = False) -> None:
-    """List the installed library, print one of its files, or list the layers of a workload."""
+    """List the installed library, print one of its files or a new architecture, or list the layers of a workload."""
     if context.invoked_subcommand is None:
         _list(json)
 
@@ -44,6 +46,8 @@ def show_command(
             show_default=False,
         ),
     ],
+    batch: options.Batch = None,
+    size: options.Size = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="file to write")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -53,7 +57,7 @@ def show_command(
     from tilewright.application.cli.common import note, print_json
     from tilewright.files import write_text
 
-    entry = tw.load(name)
+    entry = tw.load(name, **options.frontend_options(batch, size))
     shipped = tw.library.text(name)
     if json:
         print_json((entry if shipped is None else type(entry).from_yaml(shipped)).to_data())
@@ -67,9 +71,50 @@ def show_command(
         note(f"written to {output}")
 
 
+@app.command("new", cls=options.Command)
+def new_command(
+    name: Annotated[str, typer.Argument(help="name of the architecture", show_default=False)],
+    array: Annotated[str, typer.Option(metavar="16x16", help="compute units along X and Y, or their number")] = "16x16",
+    buffer: Annotated[str, typer.Option(metavar="SIZE", help="capacity of the shared buffer")] = "128 KiB",
+    registers: Annotated[str, typer.Option(metavar="SIZE", help="capacity of the registers of each unit")] = "64 words",
+    word_bits: Annotated[int, typer.Option(metavar="N", min=1, help="bits of a value")] = 16,
+    dram: Annotated[
+        str, typer.Option(metavar="RATE", help="bandwidth of DRAM, reads and writes together, such as 25.6GB/s")
+    ] = "25.6 GB/s",
+    buffer_bandwidth: Annotated[
+        str | None, typer.Option(metavar="RATE", help="bandwidth of the buffer, such as 64B/cycle [default: unlimited]")
+    ] = None,
+    clock: Annotated[str, typer.Option(metavar="FREQUENCY", help="clock, such as 500MHz")] = "1 GHz",
+    technology: Annotated[str, typer.Option(metavar="NODE", help="technology node, such as 28nm")] = "45 nm",
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="file to write")] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Print an architecture file for a machine of your own, with energies estimated from its sizes."""
+    from tilewright.application.api.hardware.machines import architecture_file
+    from tilewright.application.cli.common import note, print_json
+    from tilewright.files import write_text
+
+    text, architecture = architecture_file(
+        name, array, buffer, registers, word_bits, dram, buffer_bandwidth, clock, technology
+    )
+    if output is not None:
+        write_text(output, text)
+        if not quiet:
+            note(
+                f"written to {output}; tilewright map resnet50 --arch {shlex.quote(str(output))} maps a network onto it"
+            )
+    if json:
+        print_json(architecture.to_data())
+    elif output is None:
+        typer.echo(text, nl=False)
+
+
 @app.command("layers", cls=options.Command)
 def layers_command(
     workload: options.Workload,
+    batch: options.Batch = None,
+    size: options.Size = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="file for the graph: FILE.graphml or FILE.json"),
@@ -81,7 +126,7 @@ def layers_command(
     from tilewright.application.api.load import load_workload
     from tilewright.application.cli.common import note
 
-    layers = load_workload(workload)
+    layers = load_workload(workload, options.frontend_options(batch, size))
     if output is not None:
         _write_graph(layers, output)
         if not quiet:

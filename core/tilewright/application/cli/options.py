@@ -216,18 +216,32 @@ Problem = Annotated[
 OtherArch = Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="architecture name or file")]
 
 
+Batch = Annotated[
+    int | None, typer.Option("--batch", metavar="N", min=1, help="batch size of an ONNX, MLIR or PyTorch model")
+]
+Size = Annotated[
+    list[str] | None,
+    typer.Option("--size", metavar="NAME=N", help="a dynamic dimension of an ONNX, MLIR or PyTorch model"),
+]
+
+
+def frontend_options(batch: int | None, size: list[str] | None, density: str | None = None) -> dict[str, Any]:
+    """Return `--batch`, `--size` and `--density` as options of the frontend that reads a model. Raises InputError."""
+    from tilewright.application.cli.common import key_values
+
+    sizes: dict[str, Any] = {} if batch is None else {"batch": batch}
+    sizes |= {"sizes": key_values(size, "--size")} if size else {}
+    return sizes | ({"density": density} if density else {})
+
+
 @dataclass(frozen=True)
 class Flags:
     """Options of `map`, `compare` and `explore`: the settings of their functions, and how to load and print."""
 
     chosen: dict[str, Any]
     """Settings by name."""
-    batch: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="batch size of an ONNX, MLIR or PyTorch model")
-    ] = None
-    size: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=N", help="a dynamic dimension of an ONNX, MLIR or PyTorch model")
-    ] = None
+    batch: Batch = None
+    size: Size = None
     density: Annotated[
         str | None,
         typer.Option(metavar="from-weights", help="densities of an ONNX model's weights: their fractions of nonzeros"),
@@ -247,16 +261,10 @@ class Flags:
         """
         import tilewright as tw
         from tilewright.application.api.load.kinds import is_foreign
-        from tilewright.application.cli.common import key_values
 
-        given = self.batch or self.size or self.density
-        if not given and (len(workload) > 1 or is_foreign(workload[0], self.chosen["notation"])):
+        sizes = frontend_options(self.batch, self.size, self.density)
+        if not sizes and (len(workload) > 1 or is_foreign(workload[0], self.chosen["notation"])):
             return workload
-        sizes: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}
-        if self.size:
-            sizes["sizes"] = key_values(self.size, "--size")
-        if self.density:
-            sizes["density"] = self.density
         if len(workload) > 1:
             raise tw.errors.InputError(
                 "--batch, --size and --density are for one workload", hint="map them individually"

@@ -21,18 +21,36 @@ def plot_command(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="energy|latency|roofline|pareto|convergence|scatter|mapping|architecture [default: the first that SOURCE has]",
+            help="objective|energy|latency|roofline|pareto|sweep|convergence|scatter|mapping|architecture [default: the first that SOURCE has]",
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="file to write, .svg or .png")] = Path(
-        "plot.svg"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="file to write, .svg, .png or .pdf")
+    ] = Path("plot.svg"),
     exploration: Annotated[
         str | None, typer.Option(metavar="KEY", help="prefix of an exploration's key [default: the last one begun]")
+    ] = None,
+    width: Annotated[
+        float | None, typer.Option(metavar="INCHES", help="width, such as 3.5 for a column [default: as needed]")
+    ] = None,
+    font_size: Annotated[float | None, typer.Option(metavar="POINTS", help="size of the text [default: 9]")] = None,
+    colour: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--colour", "--color", metavar="NAME=COLOUR", help="colour of a mapper or another series; may be repeated"
+        ),
     ] = None,
 ) -> None:
     """Draw energy, latency, a roofline, a Pareto front, a search, correlated models, a mapping or an architecture."""
     import tilewright as tw
     from tilewright.application.cli.common import note
 
-    note(f"written to {tw.plot(source, output, kind=kind, exploration=exploration)}")
+    parts = [item.partition("=") for item in colour or ()]
+    for name, _, value in parts:
+        if not name or not value:
+            raise tw.errors.InputError("--colour takes NAME=COLOUR", hint="such as --colour optimal=#4477aa")
+    colours = {name: value for name, _, value in parts} or None
+    written = tw.plot(
+        source, output, kind=kind, exploration=exploration, width=width, font_size=font_size, colours=colours
+    )
+    note(f"written to {written}")

@@ -1,4 +1,4 @@
-"""Charts of numbers: bars, rooflines, Pareto fronts and the convergence of searches."""
+"""Charts of numbers: bars, sweeps, rooflines, Pareto fronts and the convergence of searches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
-from tilewright.application.drawing.drawing import COLOURS, INK, PALE, Drawing, blank, styled
+from tilewright.application.drawing.drawing import (
+    COLOURS,
+    FONT_SIZE,
+    INK,
+    PALE,
+    WIDE,
+    Drawing,
+    blank,
+    colour_of,
+    look,
+    redrawn,
+    styled,
+    text_size,
+)
 from tilewright.errors import InputError, printable
 from tilewright.formats import common_unit
 
@@ -21,6 +34,7 @@ PANELS = 3
 """Maximum number of panels in a row."""
 
 
+@redrawn
 def bars(
     title: str,
     rows: Sequence[str],
@@ -49,12 +63,14 @@ def bars(
     _bounded(title, sums)
     marks, bar = {}, 0.75 if stacked else 0.8 / len(series)
     with styled():
-        figure, axes = blank(6.0, 0.22 * len(rows) * (1 if stacked else max(1.0, 0.6 * len(series))) + 0.3)
+        figure, axes = blank(
+            WIDE, 0.22 * len(rows) * (1 if stacked else max(1.0, 0.6 * len(series))) + 0.3, keeps_height=True
+        )
         handles = []
         for number, name in enumerate(series):
             lefts = [math.fsum(length or 0.0 for length in bars[:number]) if stacked else 0.0 for bars in values]
             places = [row if stacked else row - 0.4 + bar * (number + 0.5) for row in range(len(rows))]
-            colour, hatch = COLOURS[number % len(COLOURS)], "//" if number >= len(COLOURS) else None
+            colour, hatch = colour_of(name, number), "//" if number >= len(COLOURS) else None
             lengths = [bars[number] or 0.0 for bars in values]
             drawn = axes.barh(places, lengths, bar, lefts, color=colour, hatch=hatch)
             handles.append(Patch(facecolor=colour, hatch=hatch, label=printable(name)))
@@ -68,7 +84,9 @@ def bars(
             for number, end in enumerate(ends):
                 if end is not None:
                     at = row if stacked else row - 0.4 + bar * (number + 0.5)
-                    axes.annotate(_rounded(end), (end, at), (3, 0), textcoords="offset points", va="center", size=7)
+                    axes.annotate(
+                        _rounded(end), (end, at), (3, 0), textcoords="offset points", va="center", size=text_size(7)
+                    )
         axes.set_yticks(range(len(rows)), [_cut(name) for name in rows])
         axes.tick_params("y", length=0)
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -82,11 +100,134 @@ def bars(
                 loc="lower left",
                 bbox_to_anchor=(0, 1),
                 ncols=_legend_columns(series),
-                fontsize=8,
+                fontsize=text_size(8),
                 handlelength=1,
             )
     most = max(range(len(rows)), key=sums.__getitem__)
     description = f"{len(rows)} rows of bars in {unit}; the longest is {rows[most]}. The table has all numbers."
+    return Drawing(figure, title, description, marks)
+
+
+@redrawn
+def grouped(
+    title: str,
+    groups: Sequence[str],
+    series: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    unit: str,
+    line: float | None = None,
+) -> Drawing:
+    """Return groups of vertical bars, with a bar for each series.
+
+    Args:
+        groups: Names of the groups, the first at the left.
+        series: Names of the bars, which select the colours.
+        values: Number of each group and series; None: no bar.
+        unit: Label of the vertical axis.
+        line: Where a horizontal line marks a value of reference.
+
+    Raises:
+        InputError: There is no number.
+    """
+    numbers = [number for group in values for number in group if number is not None]
+    if not numbers:
+        raise InputError(f"{title}: there is nothing to draw", hint="a mapping with figures is needed")
+    from matplotlib.patches import Patch
+
+    _bounded(title, numbers)
+    marks, wide = {}, 0.8 / len(series)
+    highest = max(numbers)
+    with styled():
+        figure, axes = blank(WIDE, 2.6)
+        for number, name in enumerate(series):
+            colour, hatch = colour_of(name, number), "//" if number >= len(COLOURS) else None
+            places = [at - 0.4 + wide * (number + 0.5) for at in range(len(groups))]
+            drawn = axes.bar(places, [group[number] or 0.0 for group in values], 0.9 * wide, color=colour, hatch=hatch)
+            for at, (patch, group) in enumerate(zip(drawn, values, strict=True)):
+                value = group[number]
+                patch.set_gid(f"bar-{at}-{number}")
+                patch.set_visible(value is not None)
+                if value is not None:
+                    marks[f"bar-{at}-{number}"] = f"{groups[at]}, {name}: {_rounded(value)} {unit}"
+        if line is not None:
+            axes.axhline(line, color=PALE, linewidth=1, linestyle="--", zorder=1)
+        if min(number for number in numbers if number > 0) * 30 < highest:
+            axes.set_yscale("log")
+            _log_ticks(axes)
+        else:
+            axes.set_ylim(0, 1.08 * highest or 1.0)
+            _plain(axes.yaxis)
+        _group_names(axes, groups)
+        axes.set_xlim(-0.6, len(groups) - 0.4)
+        axes.set_ylabel(printable(unit))
+        axes.grid(axis="y")
+        if len(series) > 1 or any(series):
+            axes.legend(
+                handles=[Patch(facecolor=colour_of(name, n), hatch="//" if n >= len(COLOURS) else None, label=_cut(name))
+                         for n, name in enumerate(series)],
+                loc="lower left", bbox_to_anchor=(0, 1), ncols=_legend_columns(series), fontsize=text_size(8),
+                handlelength=1, borderaxespad=0.2,
+            )  # fmt: skip
+    description = f"{len(groups)} groups of {len(series)} bars, {unit}; the highest has {_rounded(highest)}."
+    return Drawing(figure, title, description, marks)
+
+
+def _group_names(axes: Axes, groups: Sequence[str]) -> None:
+    """Write the names below groups of bars, slanted if they have no room."""
+    chosen = look()
+    inner = WIDE if chosen is None or chosen.inner is None else chosen.inner
+    names = [_cut(name) for name in groups]
+    room = 72 * inner / len(groups) / (0.62 * text_size(FONT_SIZE))
+    slanted = max(map(len, names)) > room
+    axes.set_xticks(range(len(names)), names, rotation=45 if slanted else 0, ha="right" if slanted else "center",
+                    rotation_mode="anchor" if slanted else "default")  # fmt: skip
+    axes.tick_params("x", length=0)
+
+
+@redrawn
+def sweep(
+    title: str, x: str, values: Sequence[str], panels: Sequence[tuple[str, Mapping[str, Sequence[float | None]]]]
+) -> Drawing:
+    """Return a panel for each figure, with a line for each series over the values of a choice.
+
+    Args:
+        x: Name of the choice.
+        values: Its values as text, from left to right.
+        panels: (name of the figure with its unit, numbers by series and value; None: no result).
+
+    Raises:
+        InputError: There is no number.
+    """
+    numbers = [number for _, lines in panels for line in lines.values() for number in line if number is not None]
+    if not numbers:
+        raise InputError(f"{title}: there is nothing to draw", hint="no point has figures")
+    _bounded(title, numbers)
+    marks = {}
+    with styled():
+        figure, whole = blank(WIDE if len(panels) > 1 else 3.6, 2.6)
+        whole.remove()
+        places = figure.add_gridspec(1, len(panels), wspace=0.6)
+        for column, (name, lines) in enumerate(panels):
+            axes = figure.add_subplot(places[0, column])
+            for number, (label, line) in enumerate(lines.items()):
+                known = [(at, value) for at, value in enumerate(line) if value is not None]
+                gid = f"line-{column}-{number}"
+                axes.plot([at for at, _ in known], [value for _, value in known], "o-", color=colour_of(label, number), markersize=3.5, linewidth=1.3,
+                          label=_cut(label), gid=gid)  # fmt: skip
+                told = ", ".join(f"{values[at]}: {_rounded(value)}" for at, value in known)
+                marks[gid] = f"{label}, {told}" if label else told
+            most = max((value for line in lines.values() for value in line if value is not None), default=1.0)
+            axes.set_ylim(0, 1.08 * most or 1.0)
+            _plain(axes.yaxis)
+            axes.set_xticks(range(len(values)), [_cut(value) for value in values], rotation=45, ha="right",
+                            rotation_mode="anchor")  # fmt: skip
+            axes.set_xlabel(printable(x))
+            axes.set_ylabel(printable(name))
+            axes.grid()
+            if column == 0 and any(lines):
+                axes.legend(fontsize=text_size(8), loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2,
+                            ncols=_legend_columns(list(lines)), handlelength=1.2)  # fmt: skip
+    description = f"{', '.join(name for name, _ in panels)} for {len(values)} values of {x}."
     return Drawing(figure, title, description, marks)
 
 
@@ -99,6 +240,7 @@ class RooflinePoint:
     speed: float
 
 
+@redrawn
 def roofline(title: str, points: Sequence[RooflinePoint], units: float, rate: float | None) -> Drawing:
     """Return a roofline in logarithmic scales.
 
@@ -116,17 +258,19 @@ def roofline(title: str, points: Sequence[RooflinePoint], units: float, rate: fl
     knee = units / rate if rate else None
     low, high = 0.5 * min([*xs, knee or xs[0]]), 2 * max([*xs, knee or xs[0]])
     with styled():
-        figure, axes = blank(6.0, 3.2)
+        figure, axes = blank(WIDE, 3.2)
         roof = [(low, units), (high, units)] if rate is None or knee is None else [(low, low * rate), (knee, units), (high, units)]  # fmt: skip
         axes.plot(*zip(*roof, strict=True), color=PALE, linewidth=1.5, zorder=1)
-        axes.annotate(f"{_rounded(units, 12)} compute units", (low, units), (4, 3), textcoords="offset points", size=8)
+        axes.annotate(
+            f"{_rounded(units, 12)} compute units", (low, units), (4, 3), textcoords="offset points", size=text_size(8)
+        )
         if rate is not None:
             axes.annotate(
                 f"{_rounded(rate, 6)} words per cycle",
                 (low, low * rate),
                 (4, -2),
                 textcoords="offset points",
-                size=8,
+                size=text_size(8),
                 va="top",
             )
         axes.scatter(xs, ys, s=26, color=COLOURS[0], linewidths=0, gid="marks", zorder=3)
@@ -178,6 +322,7 @@ class Panel:
         return steps
 
 
+@redrawn
 def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
     """Return panels of points, each with a line along its front.
 
@@ -189,7 +334,7 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
     """
     panels = _filled(title, panels, "no point has figures")
     columns, lines = _grid(panels)
-    wide = 6.0 if columns == 1 else 3.4 * columns
+    wide = WIDE if columns == 1 else 3.4 * columns
     with styled():
         figure, whole = blank(wide, (3.4 if columns == 1 else 2.9) * lines)
         whole.remove()
@@ -259,6 +404,7 @@ def _grid(panels: Sequence[object]) -> tuple[int, int]:
     return columns, -(-len(panels) // columns)
 
 
+@redrawn
 def scatter(title: str, panels: Sequence[ScatterPanel]) -> Drawing:
     """Return panels of points in logarithmic scales, each with the line of equal numbers.
 
@@ -298,6 +444,7 @@ def scatter(title: str, panels: Sequence[ScatterPanel]) -> Drawing:
     return Drawing(figure, title, f"{counts}; on the line both give the same multiple of the median.")
 
 
+@redrawn
 def convergence(
     title: str,
     searches: Mapping[str, Sequence[tuple[int, float]]],
@@ -325,13 +472,13 @@ def convergence(
         common_unit([value for history in histories.values() for _, value in history], unit) if one else (1.0, unit)
     )
     with styled():
-        figure, axes = blank(6.0, 3.2)
+        figure, axes = blank(WIDE, 3.2)
         last = max(steps[-1][0] for steps in histories.values())
         for number, (name, history) in enumerate(histories.items()):
             scale = step if one else history[-1][1] or 1.0
             xs, ys = [*(at for at, _ in history), last], [value / scale for _, value in (*history, history[-1])]
             style = ("-", "--", ":", "-.")[number // len(COLOURS) % 4]
-            colour, gid = COLOURS[number % len(COLOURS)], f"line-{number}"
+            colour, gid = colour_of(name, number), f"line-{number}"
             axes.plot(xs, ys, style, drawstyle="steps-post", color=colour, label=_cut(name), gid=gid, linewidth=1.3)
             axes.plot(xs[:-1], ys[:-1], ".", color=colour, markersize=4)
             marks[gid] = f"{name}: {_rounded(history[-1][1] / step)} {unit} after {history[-1][0]:,} mappings"
@@ -342,7 +489,7 @@ def convergence(
                 (1, bound / step),
                 (2, 3),
                 textcoords="offset points",
-                size=8,
+                size=text_size(8),
             )
         axes.set_xscale("log")
         highest, lowest = axes.get_ylim()[1], axes.dataLim.ymin
@@ -355,7 +502,9 @@ def convergence(
         axes.set_ylabel(unit if one else "times the last value")
         axes.grid()
         if not one:
-            axes.legend(fontsize=7, ncols=1 + len(histories) // 16, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            axes.legend(
+                fontsize=text_size(7), ncols=1 + len(histories) // 16, loc="upper left", bbox_to_anchor=(1.0, 1.0)
+            )
     ends = "; ".join(
         f"{name or 'it'} ends after {steps[-1][0]:,} mappings" for name, steps in list(histories.items())[:5]
     )
@@ -370,8 +519,10 @@ def _bounded(title: str, numbers: Sequence[float]) -> None:
 
 def _legend_columns(names: Sequence[str]) -> int:
     """Return the number of columns of a legend above a chart: all in one line if they fit."""
-    longest = min(MAX_NAME, max(map(len, names)))
-    return len(names) if sum(map(len, names)) + 5 * len(names) <= 95 else max(1, 95 // (longest + 5))
+    chosen, longest = look(), min(MAX_NAME, max(map(len, names)))
+    inner = WIDE if chosen is None or chosen.inner is None else chosen.inner
+    letters = int(95 * inner / WIDE * FONT_SIZE / (FONT_SIZE if chosen is None else chosen.font_size))
+    return len(names) if sum(map(len, names)) + 5 * len(names) <= letters else max(1, letters // (longest + 5))
 
 
 def _cut(name: str) -> str:
@@ -446,7 +597,7 @@ def _label(
             inside = box.x0 <= place[0] and place[2] <= box.x1 and box.y0 <= place[1] and place[3] <= box.y1
             if inside and not any(_overlap(place, other) for other in taken):
                 ha = {0.0: "left", -1.0: "right", -0.5: "center"}[side]
-                axes.annotate(text, point, (dx, dy), textcoords="offset points", ha=ha, size=7, color=INK)
+                axes.annotate(text, point, (dx, dy), textcoords="offset points", ha=ha, size=text_size(7), color=INK)
                 taken.append(place)
                 break
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.application.drawing.drawing import COLOURS, INK, PALE, Drawing, blank, styled
+from tilewright.application.drawing.drawing import COLOURS, FONT_SIZE, INK, PALE, Drawing, look, redrawn, sheet, styled
 from tilewright.errors import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDE, HIGH = 0.075, 0.165
-"""Width of a character and height of a line, in inches."""
+WIDE, HIGH, LETTERS = 0.075, 0.165, 8.5
+"""Width of a character and height of a line in inches, and size of the text in points."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Row:
     spatial: bool = False
 
 
+@redrawn
 def picture(rows: Sequence[Row], title: str, description: str) -> Drawing:
     """Return rows from top to bottom: texts at the left, boxes at the right, connected downwards."""
     left = max((len(row.text) for row in rows), default=0)
@@ -69,8 +70,9 @@ def picture(rows: Sequence[Row], title: str, description: str) -> Drawing:
     )
     heights = [max((box.size[1] for box in row.boxes), default=0.0) + 0.7 if row.boxes else 1.0 for row in rows]
     heights = [high + (1.3 if row.link else 0.0) for high, row in zip(heights, rows, strict=True)]
-    with styled():
-        figure, axes = blank((left + right) * WIDE, sum(heights) * HIGH)
+    scale = _scale((left + right) * WIDE)
+    with styled(LETTERS * scale):
+        figure, axes = sheet(scale * (left + right) * WIDE, scale * sum(heights) * HIGH)
         axes.set_xlim(0, left + right)
         axes.set_ylim(sum(heights), 0)
         axes.set_axis_off()
@@ -99,6 +101,14 @@ def picture(rows: Sequence[Row], title: str, description: str) -> Drawing:
     return Drawing(figure, title, description)
 
 
+def _scale(wide: float) -> float:
+    """Return the factor from the size on screens: letters and boxes grow alike."""
+    chosen = look()
+    if chosen is None:
+        return 1.0
+    return chosen.font_size / FONT_SIZE if chosen.width is None or chosen.inner is None else chosen.inner / wide
+
+
 def _draw(axes: Axes, box: Box, x: float, y: float, tall: float) -> None:
     from matplotlib.patches import Rectangle
 
@@ -124,4 +134,4 @@ def _draw(axes: Axes, box: Box, x: float, y: float, tall: float) -> None:
 
 
 def _write(axes: Axes, x: float, y: float, text: str, **how: Any) -> None:
-    axes.text(x, y, printable(text), family="monospace", size=8.5, va="center", **how)
+    axes.text(x, y, printable(text), family="monospace", va="center", **how)

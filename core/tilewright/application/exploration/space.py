@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from tilewright import library
 from tilewright.errors import InputError, Reason
-from tilewright.estimation.architectures import read_architecture
+from tilewright.estimation.architectures import read_architecture, without_outdated
 from tilewright.expressions import ExpressionError, Number, evaluate, variables
 from tilewright.schema.architecture import Architecture, Cluster, Memory
-from tilewright.schema.document import Document, FileModel, Path_, parse_document, suggestion
+from tilewright.schema.document import (
+    YAML_SUFFIXES,
+    Document,
+    FileModel,
+    Path_,
+    parse_document,
+    read_document,
+    suggestion,
+)
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name
+from tilewright.schema.units import MACHINE, SHORT, fields_of, with_fields
 from tilewright.values import MisplacedError, Model
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -87,7 +97,7 @@ class ArchitectureSpace(FileModel):
     source: str | None = None
     """Origin of the space."""
     base: str | None = None
-    """An architecture of the library."""
+    """An architecture of the library, or the file of one, relative to the folder of this file. `architecture` keeps its contents."""
     architecture: dict[str, Any] | None = None
     """An architecture written out as in its own file, in place of `base`; it may give components and sizes."""
     choices: FrozenDict[str, Range | tuple[Choice, ...]]
@@ -98,6 +108,20 @@ class ArchitectureSpace(FileModel):
     """Where a value goes -> a number, the name of a choice, or an expression over those."""
     limits: tuple[str, ...] = ()
     """Comparisons over choices, `area_mm2` and `compute_units`, such as `inputs + weights < 128`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_file(cls, data: Any, info: ValidationInfo) -> Any:
+        base = data.get("base") if isinstance(data, Mapping) else None
+        if not isinstance(base, str) or not base.endswith(YAML_SUFFIXES) or data.get("architecture") is not None:
+            return data
+        try:
+            content = read_document(os.path.join((info.context or {}).get("folder", ""), base)).data
+        except InputError as error:
+            raise MisplacedError(f"base: {error}", "base") from None
+        if not isinstance(content, dict) or "clusters" not in content:
+            raise MisplacedError(f"base: {base} is no architecture; expected a file of kind: architecture", "base")
+        return {name: value for name, value in data.items() if name != "base"} | {"architecture": content}
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -123,12 +147,13 @@ class ArchitectureSpace(FileModel):
         for path in (*(name for name in self.choices if "." in name), *self.set):
             given = "choices" if path in self.choices else "set"
             try:
-                place = place_of(data, path)
+                added = places_of(data, path)
             except ValueError as error:
                 raise MisplacedError(str(error), given, path) from None
-            if place in places:
-                raise MisplacedError(f"{path} and {places[place]} are one value", given, path)
-            places[place] = path
+            for place in added:
+                if place in places:
+                    raise MisplacedError(f"{path} and {places[place]} are one value", given, path)
+                places[place] = path
         self._check_variables()
         return self
 
@@ -147,8 +172,9 @@ class ArchitectureSpace(FileModel):
 
     @property
     def _data(self) -> dict[str, Any]:
+        """Data of the machine, with the names of fields."""
         if self.architecture is not None:
-            return self.architecture
+            return with_fields(self.architecture)
         text = library.text(str(self.base)) if self.base in library.names("architectures") else None
         if text is None:
             known = library.names("architectures")
@@ -156,8 +182,11 @@ class ArchitectureSpace(FileModel):
                 f"no architecture is called '{self.base}'{suggestion(str(self.base), known)}; known: {', '.join(known)}"
             )
             raise MisplacedError(told, "base")
-        data: dict[str, Any] = parse_document(text).data
-        return data
+        return with_fields(parse_document(text).data)
+
+    def places(self, path: str) -> tuple[Path_, ...]:
+        """Return the paths in the machine's data of a field; none for a choice that is no field."""
+        return () if "." not in path and path not in self.set else places_of(self._data, path)
 
     def values_of(self, name: str) -> tuple[Choice, ...]:
         """The values of a choice, whole numbers as such."""
@@ -229,15 +258,15 @@ class ArchitectureSpace(FileModel):
 
     def _built(self, index: int, values: Mapping[str, Choice], numbers: Mapping[str, Number]) -> Architecture:
         """Return the architecture of a point. Raises InputError, ExpressionError."""
-        data = copy.deepcopy(self._data)
+        base = self._data
+        data = copy.deepcopy(base)
         data["name"] = f"{self.name}_{index}"
-        for name, value in values.items():
-            if "." in name:
-                _put(data, place_of(data, name), value)
-        for path, text in self.set.items():
-            value = values[text] if text in values else evaluate(text, numbers)
-            _put(data, place_of(data, path), value)
-        return read_architecture(Document(data, self._called(index)))
+        given = {name: value for name, value in values.items() if "." in name}
+        given |= {path: values[text] if text in values else evaluate(text, numbers) for path, text in self.set.items()}
+        for path, value in given.items():
+            for place in places_of(data, path):
+                _put(data, place, value)
+        return read_architecture(Document(without_outdated(base, data), self._called(index)))
 
     def _called(self, index: int) -> str:
         return f"{self.name}, point {index}"
@@ -272,27 +301,33 @@ class Points:
         return Points, (self.space,)
 
 
-def place_of(data: Mapping[str, Any], path: str) -> Path_:
-    """Return the path in an architecture's data of a field like `GLB.capacity_words`, `Row.fanout.size` or `clock_ghz`.
+def places_of(data: Mapping[str, Any], path: str) -> tuple[Path_, ...]:
+    """Return the paths in an architecture's data of a field like `GLB.capacity_words`, `Row.fanout.size` or `clock_ghz`.
+
+    A short name has the places of its fields: `GLB.capacity`, `Row.fanout`, `clock`, and `GLB.bandwidth`, which is
+    several if the memory states several. `data` has the names of fields, not short keys.
 
     Raises:
         ValueError: no memory, cluster or field has this name.
     """
     head, _, rest = path.partition(".")
     steps = tuple(rest.split(".")) if rest else ()
-    if not steps and head in Architecture.model_fields:
-        return (head,)
+    if not steps and (head in Architecture.model_fields or SHORT.get(head) in MACHINE):
+        return ((SHORT.get(head, head),),)
     if head == "compute" and steps:
-        return ("compute", *steps)
+        return (("compute", *steps),)
     names: list[str] = ["compute"]
     for at, cluster in enumerate(_parts(data.get("clusters"))):
         for number, memory in enumerate(_parts(cluster.get("memories"))):
             names.append(str(memory.get("name")))
-            if names[-1] == head and steps and steps[0] in Memory.model_fields:
-                return ("clusters", at, "memories", number, *steps)
+            fields = fields_of(steps[0], memory) if steps else ()
+            if names[-1] == head and steps and fields[0] in Memory.model_fields:
+                return tuple(("clusters", at, "memories", number, field, *steps[1:]) for field in fields)
         names.append(str(cluster.get("name")))
+        if names[-1] == head and steps == ("fanout",):
+            return (("clusters", at, "fanout", "size"),)
         if names[-1] == head and steps and steps[0] in Cluster.model_fields:
-            return ("clusters", at, *steps)
+            return (("clusters", at, *steps),)
     raise ValueError(
         f"the machine has nothing at '{path}'{suggestion(head, names)}; it has {', '.join(dict.fromkeys(names))}"
     )

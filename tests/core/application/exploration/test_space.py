@@ -102,7 +102,7 @@ def test_the_size_is_exact_and_every_point_is_another(sizes: list[int]) -> None:
         ({"base": "eyeriss"}, "give base or architecture, one of them"),
         ({"architecture": None}, "give base or architecture"),
         ({"architecture": None, "base": "eyerisss", "choices": {"a": [1]}, "set": {}}, "did you mean 'eyeriss'"),
-        ({"choices": {"GLB.capacity": [1]}}, "the machine has nothing at 'GLB.capacity'"),
+        ({"choices": {"GLB.capacities": [1]}}, "the machine has nothing at 'GLB.capacities'"),
         ({"choices": {"GLC.capacity_words": [1]}}, "did you mean 'GLB'"),
         ({"choices": {"a": []}}, "choices without values: a"),
         ({"choices": {"a": {"first": 1, "last": 9}}}, "plus or times"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any, Unpack
 
 from tilewright.application.api.call_arguments import at_least, checked
 from tilewright.application.api.hardware.exploration_report import ExplorationReport
-from tilewright.application.api.hardware.spaces import SpaceSource, architecture_space
-from tilewright.application.api.load import load_workload
+from tilewright.application.api.hardware.spaces import SpaceSource, architecture_space, fixed_energies, swept
+from tilewright.application.api.load import Source, load_workload
 from tilewright.application.api.load.kinds import is_foreign
 from tilewright.application.api.plan import Plan, Sources, warn_of_inputs
 from tilewright.application.api.progress import exploration_progress
@@ -24,7 +24,7 @@ from tilewright.application.exploration.exploring import Exploration
 from tilewright.application.exploration.space import ArchitectureSpace, Point, Points
 from tilewright.application.exploration.store import SCHEMA, Store
 from tilewright.application.run.network import Engine, map_each
-from tilewright.errors import InputError
+from tilewright.errors import CallError, InputError
 from tilewright.plugin.guard.processes import Workers
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import StrategySpec
@@ -43,7 +43,7 @@ FILE = f"explorations-{SCHEMA.version}.sqlite"
 @checked
 def explore(
     workload: Sources,
-    space: SpaceSource,
+    space: SpaceSource | None = None,
     **settings: Unpack[ExploreSettings],
 ) -> ExplorationReport:
     """Map a workload onto the architectures of a space, as `tilewright explore` does.
@@ -67,7 +67,8 @@ def explore(
         ClusterError: No scheduler answers, or it has no workers that may search. The report's
             `failure` records a cluster that is lost later.
     """
-    machines = architecture_space(space)
+    arch, vary = settings["arch"], settings["vary"] or None
+    machines = _machines(space, arch, vary)
     points, cluster = settings["points"], settings["cluster"]
     strategy = settings["strategy"] or installed().default(StrategySpec, "exploration")
     at_least(1, points=points)
@@ -101,11 +102,34 @@ def explore(
             engine = closing.enter_context(Cluster(cluster, configuration))
         elif plan.jobs > 1:
             engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
+        bounds = settings["bounds"] and vary is None
         exploration = Exploration(
-            plan.workload, machines, configuration, kept, engine, chosen, told, asked, built, settings["bounds"], settings["retry"], watch
+            plan.workload, machines, configuration, kept, engine, chosen, told, asked, built, bounds, settings["retry"], watch
         )  # fmt: skip
         complete = exploration.run()
         return ExplorationReport(exploration.record, exploration.points(), complete, exploration.failure)
+
+
+def _machines(space: SpaceSource | None, arch: Source | None, vary: Mapping[str, Any] | None) -> ArchitectureSpace:
+    """Return the space that is given, or the sweep of an architecture.
+
+    Raises:
+        CallError: Both are given, or none.
+        InputError, UnknownNameError: One of them is invalid.
+    """
+    sweep = "an architecture and a field, such as --arch eyeriss --vary GlobalBuffer.capacity=32KiB,64KiB"
+    if space is not None and arch is None and vary is None:
+        return architecture_space(space)
+    if space is not None or arch is None or vary is None:
+        raise CallError(
+            "explore needs a space, or an architecture and the fields to vary", hint=f"give --space, or {sweep}"
+        )
+    machines = swept(arch, vary)
+    for name in fixed_energies(machines):
+        logging.getLogger("tilewright").warning(
+            "note: the energies of %s are the same at every capacity; `component: sram` in place of them has them estimated", name
+        )  # fmt: skip
+    return machines
 
 
 @checked

@@ -22,6 +22,8 @@ from tilewright.tables import Shown, Table, Tabular, csv_text
 from tilewright.values import attributes
 
 FORMATS = (".csv", ".parquet")
+SWEEP = 30
+"""Maximum number of points of a table that shows all."""
 FAULTS = 3
 """Maximum number of different faults listed."""
 
@@ -104,7 +106,7 @@ class ExplorationReport(Tabular):
     @property
     def plot(self) -> ExplorationPlots:
         """Charts of the report, such as `plot.pareto()`."""
-        return ExplorationPlots(self.rows())
+        return ExplorationPlots(self.rows(), self.record.choices)
 
     def save(self, file: str | Path, *, layers: bool = False) -> Path:
         """Write the rows, or those of all layers, as comma-separated values or Parquet.
@@ -142,9 +144,19 @@ class ExplorationReport(Tabular):
             *choice_columns(record.choices, lambda point: point.values),
             *COSTS.shown("explore", lambda point: point, first=record.objective.title),
         ]
+        if not best:
+            return lines
+        if self.is_sweep:
+            names = {point.index for point in best}
+            marked = [*columns, Shown("front", lambda point: "yes" if point.index in names else "")]
+            return [*lines, "", Table.of(marked, self.points, "all points, in their order")]
         title = f"the front, least {record.objective} ({record.objective.unit}) first"
-        table = Table.of(columns, sorted(best, key=lambda point: point.of(record.objective)), title)
-        return [*lines, "", table] if best else lines
+        return [*lines, "", Table.of(columns, sorted(best, key=lambda point: point.of(record.objective)), title)]
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether the space has a few points without limits, so that the table shows all of them."""
+        return not self.record.space.get("limits") and self.record.size <= SWEEP
 
     def messages(self) -> list[str]:
         """Return the failures, each once, with the most frequent first."""

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from tilewright import library
 from tilewright.application.api.call_arguments import checked
+from tilewright.application.api.load import Source, architecture_data, load_architecture
 from tilewright.application.exploration.space import ArchitectureSpace, Choice, Point
-from tilewright.errors import UnknownNameError
+from tilewright.errors import InputError, UnknownNameError
 from tilewright.reports.costs import COSTS
-from tilewright.schema.document import Document, read_document, suggestion, validate
+from tilewright.schema.document import Document, parse_document, read_document, suggestion, validate
 from tilewright.tables import Column, Shown, Table, Tabular, numbers
 from tilewright.values import grouped
 
@@ -45,6 +46,57 @@ def architecture_space(source: SpaceSource) -> ArchitectureSpace:
         f"no space of architectures is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}",
         hint="or give a YAML file of kind: space",
     )
+
+
+def swept(arch: Source, vary: Mapping[str, Any]) -> ArchitectureSpace:
+    """Return the space of one architecture with some values of its fields, all combinations of them.
+
+    Args:
+        arch: Name, file, dict or object.
+        vary: Field -> its values: a list, or a text with commas, such as `{"GlobalBuffer.capacity": "32KiB,64KiB"}`.
+            A field is a path as in spaces, or `MEMORY.capacity`, `MEMORY.bandwidth`, `CLUSTER.fanout`, `clock`.
+            `bandwidth` is each bandwidth that the memory states. Numbers without a unit have that of the field.
+
+    Raises:
+        InputError, UnknownNameError: The architecture, a field or a value is invalid.
+    """
+    machine, data = load_architecture(arch), architecture_data(arch)
+    dataflow = library.dataflow_of(machine)
+    if dataflow is not None:
+        data["dataflow"] = f"{machine.family}.{dataflow.name}"
+    space = {
+        "kind": "space",
+        "name": machine.name,
+        "architecture": data,
+        "choices": {path: _values(path, given) for path, given in vary.items()},
+        "set": {path: path for path in vary if "." not in path},
+    }
+    return validate(ArchitectureSpace, Document(space, "vary"))
+
+
+def fixed_energies(space: ArchitectureSpace) -> list[str]:
+    """Return the memories whose capacity is chosen, but whose energies are the same for all capacities."""
+    first = next((point.architecture for point in space.points() if point.architecture is not None), None)
+    given = {place for path in (*space.choices, *space.set) for place in space.places(path)}
+    memories = [] if first is None else [
+        (memory, ("clusters", at, "memories", number))
+        for at, cluster in enumerate(first.clusters)
+        for number, memory in enumerate(cluster.memories)
+    ]  # fmt: skip
+    return [
+        memory.name
+        for memory, place in memories
+        if (*place, "capacity_words") in given and (*place, "read_energy_pj") not in given and memory.component is None
+    ]
+
+
+def _values(path: str, given: Any) -> list[Any]:
+    """Return the values of a field. Raises InputError."""
+    listed = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+    values = list(listed) if isinstance(listed, list | tuple) else [listed]
+    if "" in values or not values:
+        raise InputError(f"{path}: a value is missing", hint=f"such as {path}=A,B,C")
+    return [parse_document(value, source=f"vary {path}").data if isinstance(value, str) else value for value in values]
 
 
 @dataclass(frozen=True, repr=False)

@@ -30,7 +30,15 @@ from tilewright.plugin.registry import Registration, installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints, Cutting
-from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document, suggestion, validate
+from tilewright.schema.document import (
+    YAML_SUFFIXES,
+    Document,
+    FileModel,
+    parse_document,
+    read_document,
+    suggestion,
+    validate,
+)
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import BoundMapping, MappedProblem, kind_of
 from tilewright.schema.mapping import Mapping
@@ -107,6 +115,19 @@ def load_architecture(source: Source) -> Architecture:
         _expect(document, "architecture")
         return read_architecture(document)
     return _load(Architecture, "architecture", source, library.architecture)
+
+
+def architecture_data(source: Source) -> dict[str, Any]:
+    """Return an architecture as its file states it: with components and units, if it has some.
+
+    Raises:
+        InputError, UnknownNameError: The source is invalid.
+    """
+    architecture = load_architecture(source)
+    text = library.text(source) if isinstance(source, str) and not is_file_name(source) else None
+    document = _document(source) if text is None else parse_document(text)
+    data = None if document is None or is_foreign(source) or kind_of(document) == "mapped" else document.data
+    return architecture.to_data() if data is None else dict(data)
 
 
 def load_group(source: Source, arch: Source | None = None) -> GroupMapping:

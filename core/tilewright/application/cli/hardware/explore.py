@@ -17,16 +17,16 @@ def explore_command(
     flags: options.Flags,
     workload: options.Workloads,
     space: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--space", metavar="SPACE", help="space of architectures: library name or YAML file", show_default=False
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV or Parquet file for all points")
     ] = None,
 ) -> None:
-    """Map a workload onto the architectures of a space, and report the Pareto-optimal ones.
+    """Map a workload onto the architectures of a space, or onto one with varied fields; report the Pareto-optimal ones.
 
     An architecture is Pareto-optimal if no other one is better in energy, cycles or area without
     being worse in another of them.
