@@ -1,12 +1,15 @@
-"""The dialect of onnx-mlir, in the form that `onnx-mlir --EmitONNXIR` prints and in generic form, against ONNX itself."""
+"""Operators of ONNX in MLIR, against ONNX itself: in the dialect of onnx-mlir, and wrapped by the torch dialect."""
 
 import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from tilewright.errors import InputError
+from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
 from tilewright_frontends.mlir.module import read_workload
 from tilewright_frontends.mlir.parse import parse
@@ -43,6 +46,20 @@ def read(text: str, batch: int | None = None) -> Workload:
 def function(operation: str, arguments: dict[str, str]) -> str:
     kinds = ", ".join(f"%{name}: {kind}" for name, kind in arguments.items())
     return f'func.func private @f({kinds}) -> none {{\n  {operation}\n  "func.return"() : () -> ()\n}}'
+
+
+def vector(shape: Sequence[int], element: str = "f32") -> str:
+    return f"!torch.vtensor<[{','.join(map(str, shape))}],{element}>"
+
+
+def typed(value: int | list[int]) -> str:
+    """Return whole numbers as torch-mlir's importer prints them."""
+    numbers = ", ".join(f"{number} : si64" for number in value) if isinstance(value, list) else ""
+    return f"[{numbers}]" if numbers else f"{value} : si64"
+
+
+def unnamed(problem: Problem) -> Problem:
+    return problem.model_copy(update={"name": ""})
 
 
 def test_a_network_has_the_layers_of_its_onnx_file() -> None:
@@ -84,9 +101,17 @@ def test_an_operator_is_read_as_in_an_onnx_file(kind, shapes, attributes, tmp_pa
     operation = f'%0 = "onnx.{kind}"({operands}) {{onnx_node_name = "it", {", ".join(said)}}} : ({", ".join(kinds)}) -> tensor<*xf32>'
     ours = read(function(operation.replace(", }", "}"), dict(zip(names, kinds, strict=True))))
     theirs = read_file(tmp_path / "g.onnx", "g", "g", None, {})
-    assert [(each.problem, each.count) for each in ours.layers] == [
-        (each.problem, each.count) for each in theirs.layers
+    said = [
+        f'torch.onnx.{key} = "{each}"' if isinstance(each, str) else f"torch.onnx.{key} = {typed(each)}"
+        for key, each in attributes.items()
     ]
+    kinds = [vector(shape) for shape in shapes]
+    operation = f'%0 = torch.operator "onnx.{kind}"({operands}) {{{", ".join(said)}}} : ({", ".join(kinds)}) -> !torch.vtensor<*,f32>'
+    wrapped = read(function(operation, dict(zip(names, kinds, strict=True))))
+    expected = [(unnamed(each.problem), each.count) for each in theirs.layers]
+    for workload in (ours, wrapped):
+        assert [(unnamed(each.problem), each.count) for each in workload.layers] == expected
+    assert [each.name for each in ours.layers] == [each.name for each in theirs.layers]
     assert math.prod(ours.layers[0].problem.sizes) > 1
 
 
@@ -112,3 +137,41 @@ def test_lowered_forms_name_the_command_that_prints_a_readable_one(operation: st
     with pytest.raises(InputError) as told:
         read(function(operation, {"a": "tensor<4xf32>"}))
     assert told.value.hint is not None and "onnx-mlir --EmitONNXIR" in told.value.hint
+
+
+WRAPPED = (Path(__file__).parents[2] / "data" / "mlir" / "onnx.torch.mlir").read_text(encoding="utf-8")
+
+
+def generic(text: str) -> str:
+    """Return the operators in generic form."""
+    lines = ['"builtin.module"() ({', "^bb0:", '"func.func"() <{sym_name = "main_graph", function_type = () -> ()}> ({']
+    lines.append("^bb0(%arg0: !torch.vtensor<[2,3,16,16],f32>, %arg1: !torch.vtensor<[8,3,3,3],f32>):")
+    for line in text.splitlines():
+        if "torch.operator" in line:
+            result, _, rest = line.strip().partition(' = torch.operator "')
+            name, _, rest = rest.partition('"')
+            operands, _, rest = rest.partition(")")
+            inside, _, types = rest.rpartition("} : ") if "{" in rest else ("", "", rest.removeprefix(" : "))
+            attributes = ", ".join(filter(None, [f'name = "{name}"', inside.strip(" {")]))
+            lines.append(f'{result} = "torch.operator"{operands}) {{{attributes}}} : {types}')
+        elif "torch.constant.none" in line:
+            lines.append('%none = "torch.constant.none"() : () -> !torch.none')
+    return "\n".join(
+        [*lines, '"func.return"(%5) : (!torch.vtensor<[2,10],f32>) -> ()', "}) : () -> ()", "}) : () -> ()"]
+    )
+
+
+@pytest.mark.parametrize("form", [str, generic])
+def test_operators_that_the_torch_dialect_wraps_are_those_of_onnx(form: Callable[[str], str]) -> None:
+    workload = read(form(WRAPPED))
+    conv, product = workload.layers
+    assert (conv.problem.macs, product.problem.macs) == (2 * 8 * 8 * 8 * 27, 2 * 512 * 10)
+    assert product.after == (conv.name,) and product.reads["A"][0].cut is None
+    said = {part.operator: part.reason.partition(": ")[2] for part in workload.unmapped}
+    assert said == {
+        "onnx.Relu": "works element by element",
+        "onnx.Reshape": "moves or names data, computes nothing",
+        "onnx.MaxPool": "a window without weights",
+        "onnx.AveragePool": "a window without weights",
+        "onnx.ReduceL2": "a reduction without weights",
+    }

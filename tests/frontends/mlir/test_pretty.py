@@ -8,6 +8,7 @@ from tilewright.errors import InputError
 from tilewright.schema.workload import Workload
 from tilewright_frontends.mlir.module import read_workload
 from tilewright_frontends.mlir.parse import parse
+from tilewright_frontends.mlir.text import bits_of
 
 FORMS = Path(__file__).parents[2] / "data" / "mlir" / "forms"
 """NAME.pretty.mlir and NAME.generic.mlir: the same module of JAX 0.10 or torch-mlir 20261001."""
@@ -168,7 +169,10 @@ func.func public @main(%x: tensor<?x8xf32> {jax.arg_info = "x"}, %w: tensor<8x5x
             "it may contain a product of tensors",
         ),
         ("chlo.ragged_dot %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>", "it may contain a product"),
-        ('torch.operator "onnx.Gemm"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>', "('onnx.Gemm'); give the .onnx file"),
+        (
+            'torch.operator "tv.roi"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>',
+            "which may contain a product ('tv.roi')",
+        ),
         ("stablehlo.cosine %x : tensor<4x8xf32>", "not a product of tensors over affine loops"),
     ],
 )
@@ -456,3 +460,14 @@ def test_a_tiled_product_counts_as_often_as_its_loops_run(loop: str, times: int,
     assert [each.partition(": ")[2] for each in listed] == (
         [] if times else ["control flow: its contents are not read; they have linalg.matmul"]
     )
+
+
+def test_a_result_with_fewer_axes_than_the_map_is_malformed() -> None:
+    text = (FORMS.parent / "torch_intensli2.linalg_generalized.mlir").read_text(encoding="utf-8")
+    head, tail = text.split("} -> tensor<1x4096x16xf32>\n    %collapsed_1")
+    with pytest.raises(InputError, match=r"linalg.generic is malformed"):
+        read(f"{head}}} -> tensor<1x4096    %collapsed_1{tail}")
+
+
+def test_a_width_of_many_digits_is_not_known() -> None:
+    assert bits_of("f" + "9" * 5000) is None and bits_of("f32") == 32

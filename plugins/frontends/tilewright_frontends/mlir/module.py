@@ -335,16 +335,17 @@ class _Reader:
             else replace(part, problem=with_widths(part, values))
             for part in parts
         ]
-        connection = connected(
-            told,
-            read,
-            views,
-            shapes,
-            lambda names: call.before([values[name] for name in names if name in values]),
-            self.taken,
-            call.times,
-            self._origin(operation),
-        )
+        with refusing(f"{self.source}:{operation.at}: {operation.name} is malformed"):
+            connection = connected(
+                told,
+                read,
+                views,
+                shapes,
+                lambda names: call.before([values[name] for name in names if name in values]),
+                self.taken,
+                call.times,
+                self._origin(operation),
+            )
         self.layers += connection.layers
         self.unmapped += connection.unmapped
         written = [part.values[-1] for part in parts if isinstance(part, Product) and part.values[-1] in values]

@@ -1,4 +1,4 @@
-"""Operators of ONNX in the dialect of onnx-mlir, read as those of ONNX files."""
+"""Operators of ONNX, in the dialect of onnx-mlir or wrapped by the torch dialect, read as those of ONNX files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from tilewright_frontends.onnx.widths import with_widths
 from tilewright_frontends.products import Parts
 
 PREFIX = "onnx."
+ABSENT = ("onnx.NoValue", "torch.constant.none")
+"""Operations in place of an optional operand that is absent."""
 LOWERED = ("krnl", "zhigh", "zlow")
 """Dialects to which onnx-mlir lowers ONNX; they are not read."""
 EMIT = "give the .onnx file, or print it before it is lowered: onnx-mlir --EmitONNXIR FILE.onnx"
@@ -54,7 +56,7 @@ def graph(
         name: name of the operator.
         where: start of messages.
     """
-    absent = [(made := maker(value)) is not None and made.kind == "NoValue" for value in operation.operands]
+    absent = [(made := maker(value)) is not None and made.name in ABSENT for value in operation.operands]
     inputs = ["" if is_absent else f"x{place}" for place, is_absent in enumerate(absent)]
     outputs = [f"y{place}" for place in range(len(operation.results))]
     node = helper.make_node(operation.kind, inputs, outputs, name=name, **_attributes(operation))

@@ -33,7 +33,7 @@ from tilewright.errors import InputError
 from tilewright.files import read_bytes
 from tilewright_frontends.mlir import onnx_dialect, pretty
 from tilewright_frontends.mlir.text import MAX_NUMBERS, Labels, Places, bits_of, readable, value_of
-from tilewright_frontends.mlir.tree import AffineMap, Attribute, Block, Linear, NotLinear, Operation, Value
+from tilewright_frontends.mlir.tree import AffineMap, Attribute, Block, Linear, NotLinear, Operation, Value, unwrapped
 
 MAGIC = b"ML\xefR"
 """First bytes of MLIR bytecode."""
@@ -237,13 +237,14 @@ class _Translation:
     def operation(self, source: XdslOperation) -> Operation:
         start, end = self.spans.get(source, (0, 0))
         line, column = self.places.of(start)
+        name = source.op_name.data if isinstance(source, builtin.UnregisteredOp) else source.name
+        every = {**source.attributes, **source.properties}
+        name, attributes = unwrapped(name, {key: attribute_of(attribute) for key, attribute in every.items()})
         return Operation(
-            name=source.op_name.data if isinstance(source, builtin.UnregisteredOp) else source.name,
+            name=name,
             operands=tuple(self.value(operand) for operand in source.operands),
             results=tuple(self.value(result) for result in source.results),
-            attributes={
-                name: attribute_of(attribute) for name, attribute in {**source.attributes, **source.properties}.items()
-            },
+            attributes=attributes,
             regions=tuple(self.block(region.blocks[0]) for region in source.regions if len(region.blocks)),
             line=line,
             column=column,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.errors import InputError
 from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, value_of
-from tilewright_frontends.mlir.tree import Attribute, Block, Operation, Value
+from tilewright_frontends.mlir.tree import WRAPPED, Attribute, Block, Operation, Value, unwrapped
 
 _READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch|onnx)\.[a-zA-Z]")
 COMMENT = re.compile(r"//[^\n]*")
@@ -207,7 +207,7 @@ class _Reader:
         results = [(result, self.value(kind)) for result, kind in _results(match[1] or "", types)]
         scope |= dict(results)
         line, column = self.places.of(start + len(match[1] or "") + bool(match[1]))
-        attributes = _attributes(name, rest) | self._maps(name, text, start)
+        name, attributes = unwrapped(name, _attributes(name, rest) | self._maps(name, text, start))
         if function := _FUNCTION.match(text):
             attributes = {"sym_name": function[2].strip('"'), "sym_visibility": function[1]}
         values = tuple(value for _, value in results)
@@ -346,7 +346,7 @@ def _attributes(name: str, text: str) -> dict[str, Attribute]:
         }
     if name == "tensor.pad" and (low := _LOW.search(text)):
         attributes["static_low"] = tuple(map(int, _WHOLE.findall(low[1])))
-    if name == "torch.operator" and (kind := re.match(rf"\s*({STRING})", text)):
+    if name == WRAPPED and (kind := re.match(rf"\s*({STRING})", text)):
         attributes["name"] = kind[1].strip('"')
     if callee := _CALLEE.search(text):
         attributes |= {"callee": callee[1].strip('"'), "decomposition": callee[1].strip('"')}

@@ -150,7 +150,7 @@ def shape_of(kind: str) -> OpenShape | None:
     return tuple(None if size.strip() == "?" else int(size) for size in sizes)
 
 
-_ELEMENT = re.compile(r"(complex<)?(?:!(?:quant\.\w+<|torch\.q(?:u?int)))?(?:[su]?i|u?int|u|b?f|tf)?(\d+)")
+_ELEMENT = re.compile(r"(complex<)?(?:!(?:quant\.\w+<|torch\.q(?:u?int)))?(?:[su]?i|u?int|u|b?f|tf)?(\d{1,9})(?!\d)")
 
 
 def bits_of(element: str) -> int | None:

@@ -128,6 +128,26 @@ class Operation:
         return tuple(item for item in attribute if isinstance(item, AffineMap)) if isinstance(attribute, tuple) else ()
 
 
+WRAPPED = "torch.operator"
+"""Operation of the torch dialect that has the name of another framework's operator as an attribute."""
+_ONNX = "onnx."
+_VALUES = ("value_int", "value_ints")
+"""Attributes of a constant of ONNX that hold whole numbers."""
+
+
+def unwrapped(name: str, attributes: Mapping[str, Attribute]) -> tuple[str, Mapping[str, Attribute]]:
+    """Return the name and the attributes of an operator of ONNX that the torch dialect wraps; others are unchanged.
+
+    `torch.operator "onnx.Conv"` has attributes such as `torch.onnx.strides`.
+    """
+    said = attributes.get("name")
+    if name != WRAPPED or not isinstance(said, str) or not said.startswith(_ONNX):
+        return name, attributes
+    prefix = f"torch.{_ONNX}"
+    plain = {key.removeprefix(prefix): value for key, value in attributes.items() if key.startswith(prefix)}
+    return said, {"value" if key in _VALUES else key: value for key, value in plain.items()}
+
+
 def within(operation: Operation) -> Iterator[Operation]:
     """Yield all operations in the regions of an operation."""
     waiting = [operation]

@@ -10,7 +10,7 @@ import re
 
 from tilewright_frontends.mlir import affine
 from tilewright_frontends.mlir.operators import builder_of
-from tilewright_frontends.mlir.tree import OpenShape, Operation
+from tilewright_frontends.mlir.tree import WRAPPED, OpenShape, Operation
 
 STRUCTURE = frozenset(
     "constant const const_shape return yield func call module empty alloc alloca dealloc dealloc_tensor apply "
@@ -33,13 +33,11 @@ REDUCTIONS = frozenset(
 SUSPECT = re.compile(r"dot|conv(?!ert)|matmul|[mv]m\b|einsum|gemm|attention|lstm|gru|rnn|linear|contract|custom_call")
 """Part of the name of an operation that may be or contain a product."""
 FOREIGN = "an operator of another framework, which may contain a product"
-LOWER = "give the .onnx file, or run torch-mlir-opt --convert-torch-onnx-to-torch"
 
 
 def is_listed(operation: Operation) -> bool:
     """Return whether an unmapped operation is listed."""
-    is_constant = operation.name.startswith("torch.constant.") or operation.attributes.get("name") == "onnx.Constant"
-    return operation.kind.lower() not in STRUCTURE and not is_constant
+    return operation.kind.lower() not in STRUCTURE and not operation.name.startswith("torch.constant.")
 
 
 def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, int | None]:
@@ -60,8 +58,8 @@ def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, 
         return "a reduction without weights", read[0] if read else None
     if operation.regions and not operation.name.startswith(("stablehlo.", "linalg.")):
         return "its contents are not read", None
-    if operation.name == "torch.operator":
-        return f"{FOREIGN} ('{operation.attributes.get('name')}'); {LOWER}", None
+    if operation.name == WRAPPED:
+        return f"{FOREIGN} ('{operation.attributes.get('name')}')", None
     if SUSPECT.search(kind) and builder_of(operation.name) is None:
         return "it may contain a product of tensors, and its form is not known", None
     counts = [count for count in made or read if count is not None]
