@@ -54,7 +54,7 @@ def map_command(
             hint="tilewright library archs lists them; tilewright map --help lists its arguments",
         )
     if fuse:
-        _fuse(flags, workload, arch, pareto is not None or graph or budget_cycles is not None)
+        _fuse(flags, workload, arch, pareto is not None or budget_cycles is not None, graph)
     if budget_cycles is not None and pareto is None:
         raise tw.errors.CallError("--budget-cycles chooses among the points of --pareto N; give both")
     if pareto is not None:
@@ -86,24 +86,32 @@ def map_command(
     )
 
 
-def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bool) -> NoReturn:
+def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bool, graph: bool) -> NoReturn:
     """Print the fused mapping of a group file or a network, and write that of a group. Raises CallError, and Exit."""
     import tilewright as tw
     from tilewright.application.api.load.kinds import is_group_file
     from tilewright.application.cli.common import print_result
 
     if others:
-        raise tw.errors.CallError("--fuse excludes --pareto, --budget-cycles and --graph")
+        raise tw.errors.CallError("--fuse excludes --pareto and --budget-cycles")
     settings, known = flags.settings(), settings_of(MapSettings)
     if not any(map(is_group_file, workload)):
-        network = tw.fuse_network(flags.loaded(workload), arch, **settings)
-        print_result(network, flags.json, flags.quiet, network.messages())
+        from tilewright.application.api.fusion_graph import FusionGraph
+        from tilewright.application.api.plan import Plan
+
+        loaded = flags.loaded(workload)
+        network = tw.fuse_network(loaded, arch, **settings)
+        shown: FusionGraph | tw.NetworkFusion = network
+        if graph:
+            plan, _ = Plan.of_one(loaded, arch, flags.settings())  # type: ignore[arg-type]
+            shown = FusionGraph(network, plan.workload, plan.architecture)
+        print_result(shown, flags.json, flags.quiet, network.messages())
         raise typer.Exit(_code(True, [network.unwritten, *network.errors]))
     used = ("objective", "mapper", "mapper_options", "model", "model_options", "seconds", "folder", "force")
     given = [
         name for name in known if name in flags.chosen and (settings[name] or None) != (known[name].default or None)
     ]
-    odd = [known[name].spelled[0] for name in given if name not in used]
+    odd = [known[name].spelled[0] for name in given if name not in used] + (["--graph"] if graph else [])
     if len(workload) != 1 or len(arch) > 1 or odd:
         what = "--fuse of a group takes one group file, at most one architecture, --objective, --mapper, --model, --seconds, --output and --force"
         raise tw.errors.CallError(f"{what}; not {', '.join(odd) or 'several files'}")
