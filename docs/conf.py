@@ -61,6 +61,7 @@ nitpick_ignore_regex = [
 html_theme = "furo"
 html_title = f"Tilewright {release}"
 html_copy_source = False
+html_extra_path = ["extra"]  # JSON schemas, by docs/schema_files.py
 html_show_sphinx = False
 html_theme_options = {"top_of_page_buttons": []}
 

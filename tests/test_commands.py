@@ -15,6 +15,7 @@ import pytest
 from support import ROOT
 from support.command import Command, command
 from support.manual_commands import FENCE, PAGES, blocks, clone_of_the_manual, commands
+from support.schemas import written_faults
 from tilewright.plugin import installed
 
 pytestmark = pytest.mark.manual
@@ -30,9 +31,10 @@ def clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")])
-@pytest.mark.usefixtures("clone")
-def test_commands_run(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """In a block that installs a package, a command may say that the package is missing."""
+def test_commands_run(
+    page: str, clone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What they print as JSON, and write, fits the schemas. A command may say that a package is missing that its block installs."""
     run: Command = command(monkeypatch, capsys)
     for block in blocks(page, "sh"):
         for words in commands(block):
@@ -41,6 +43,7 @@ def test_commands_run(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest
             missing = "pip install" in block and "which is not installed" in ran.err
             assert ran.code == 0 or missing, (words, ran.err)
             assert ran.out + ran.err and "Traceback" not in ran.err, (words, ran.err)
+    assert written_faults(clone) == {}
 
 
 def test_pages_write_to_folders_of_their_own() -> None:

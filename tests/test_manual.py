@@ -14,6 +14,7 @@ import tilewright
 import tilewright.plugin
 import tilewright.testing
 from support.command import Command, command
+from support.schemas import written_faults
 from tilewright.application.run import configuration
 
 pytestmark = pytest.mark.manual
@@ -28,6 +29,7 @@ PAGES = [
     "docs/mapspace.md",
     "docs/library.md",
     "docs/spaces.md",
+    "docs/json.md",
 ]
 WITH_A_PACKAGE = [
     "docs/plugins.md",
@@ -86,6 +88,24 @@ def test_blocks_run(page: str) -> None:
         exec(compile(block, f"{page}, block {number}", "exec"), names)
 
     assert found and "tilewright" in found[0]
+    assert written_faults(Path.cwd()) == {}
+
+
+def test_the_loop_nest_of_the_manual_is_what_its_program_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = blocks("docs/json.md")
+    exec(block, {})
+    (shown,) = re.findall(
+        r"^```text\n(.*?)^```", (ROOT / "docs/json.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+
+    assert capsys.readouterr().out == shown
+
+
+def test_the_published_schemas_are_those_that_the_script_writes() -> None:
+    script = runpy.run_path(str(ROOT / "docs/schema_files.py"))
+    published = {path.name: path.read_text(encoding="utf-8") for path in script["FOLDER"].iterdir()}
+
+    assert published == script["texts"](), "python docs/schema_files.py writes them"
 
 
 def test_no_page_with_python_is_left_out() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tilewright.application.api.certificates import CertificateVerification, verify_certificate
     from tilewright.application.api.comparison import compare
     from tilewright.application.api.comparison_report import ComparisonReport
-    from tilewright.application.api.conversion import convert
+    from tilewright.application.api.conversion import convert, full_mapping
     from tilewright.application.api.correlation import correlate
     from tilewright.application.api.correlation_report import CorrelationReport
     from tilewright.application.api.evaluation import EvaluationReport, evaluate
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tilewright.schema.mapped import MappedProblem
     from tilewright.schema.mapped.certificate import Certificate, GroupClaim, LayerClaim, NetworkClaim
     from tilewright.schema.mapping import Mapping
+    from tilewright.schema.mapping.full import FullMapping
     from tilewright.schema.problem import Problem
     from tilewright.schema.workload import Workload
     from tilewright.version import __version__
@@ -80,6 +81,7 @@ __all__ = [
     "ExplorationReport",
     "FitReport",
     "FrontReport",
+    "FullMapping",
     "FusionGain",
     "FusionReport",
     "GroupClaim",
@@ -118,6 +120,7 @@ __all__ = [
     "explored",
     "fit",
     "front",
+    "full_mapping",
     "fuse",
     "fuse_network",
     "fusion_gain",

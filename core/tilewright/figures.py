@@ -23,6 +23,8 @@ class Figure:
         digits: Significant digits in a line of text. Default: as many as `quantity` writes.
         has_total: Whether sums over layers have it, too.
         is_optional: Whether totals and texts leave it out where it is unknown.
+        kind: Type of the value in JSON documents.
+        meaning: Text for the schemas of JSON documents.
     """
 
     key: str
@@ -32,6 +34,8 @@ class Figure:
     digits: int | None = None
     has_total: bool = True
     is_optional: bool = False
+    kind: Any = float | None
+    meaning: str = ""
 
     def value(self, subject: Any) -> Any:
         """Return the value of a subject or of its data; None without a subject, and for infinities, which JSON lacks."""
@@ -74,6 +78,10 @@ class Sheet:
         """Return the figures of a view by key, with their ranks."""
         figures = [(self.figures[key], int(rank or 0)) for key, rank in self._words(name)]
         return {figure.key: replace(figure, column=replace(figure.column, rank=rank)) for figure, rank in figures}
+
+    def keys(self, name: str) -> list[str]:
+        """Return the keys of a view."""
+        return [key for key, _ in self._words(name)]
 
     def columns(self, name: str) -> list[Column]:
         """Return the columns of a view, for the cells that `data` returns."""

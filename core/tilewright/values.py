@@ -47,6 +47,7 @@ class Model(BaseModel):
         whole = handler.resolve_ref_schema(schema)
         texts = of_fields(cls, Model)
         for name, field in whole.get("properties", {}).items():
+            field.pop("title", None)  # pydantic's, which only repeats the name
             if name in texts:
                 field.setdefault("description", texts[name])
         if "required" in whole:

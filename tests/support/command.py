@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.schemas import faults
 from tilewright.application.cli import main
 
 
@@ -71,7 +72,7 @@ def interrupted(searches: int, *words: str, **environment: str) -> tuple[int, st
 
 
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`run("map", "resnet50", ...)`."""
+    """`run("map", "resnet50", ...)`. What it prints as JSON has to fit the published schema."""
 
     def run(*words: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["tilewright", *(str(word) for word in words)])
@@ -79,6 +80,9 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
             main()
         logging.getLogger("tilewright").setLevel(logging.NOTSET)  # `--quiet` is meant for one call
         captured = capsys.readouterr()
+        if "--json" in words and captured.out:
+            wrong = faults(json.loads(captured.out))
+            assert wrong == [], (words, wrong)
         return Ran(int(ended.value.code or 0), captured.out, captured.err)
 
     return run

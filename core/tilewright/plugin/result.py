@@ -25,25 +25,28 @@ ENDINGS: dict[Stop, str] = {
 
 
 class CommonReason(Model):
-    """A reason that `count` mappings of a sample share.
-
-    `code` and `where` are those of `Reason`. `example` is one of the messages.
-    """
+    """A reason that mappings of a sample share."""
 
     code: str
+    """Stable code of the kind of reason."""
     where: str
+    """Dimension, entry, level or tensor that it concerns."""
     count: int
+    """Number of mappings of the sample with this reason."""
     example: str
+    """One of the messages."""
 
     def __str__(self) -> str:
         return f"{self.count} because of {self.where or 'the mapping'} [{self.code}], such as: {self.example}"
 
 
 class Rejections(Model):
-    """Reasons why `sampled` proposals are invalid, the most common first; a proposal may have several."""
+    """Reasons why sampled proposals are invalid."""
 
     sampled: int
+    """Number of proposals in the sample."""
     reasons: tuple[CommonReason, ...] = ()
+    """Reasons, the most common first; a proposal may have several."""
 
     def __str__(self) -> str:
         told = "; ".join(str(reason) for reason in self.reasons[:3]) or "no reason is given"

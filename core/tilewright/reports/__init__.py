@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
 from tilewright.reports.content import ReportContent
 from tilewright.reports.parts import (
     AccessCounts,
@@ -52,7 +56,15 @@ class Report(Tabular, ReportContent):
     """Cost of a mapping by one model; if `valid` is false, only `reasons` are given.
 
     Printed, it shows where the energy goes and what limits the speed; `explained()` prints everything.
+    Reports of some models have further values, such as the columns of the model's own files.
     """
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Accept further values of a model."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        handler.resolve_ref_schema(schema).pop("additionalProperties", None)
+        return schema
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per level and tensor, NoC and compute.

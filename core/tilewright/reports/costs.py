@@ -8,14 +8,32 @@ from tilewright.figures import Figure, Sheet
 from tilewright.tables import Column, numbers
 
 COSTS = Sheet(
-    Figure("macs", numbers("MACs")),
-    Figure("energy_pj", numbers("energy", "pJ", like="energy")),
-    Figure("cycles", numbers("cycles", like="cycles")),
-    Figure("edp", numbers("EDP", "pJ x cycles")),
-    Figure("utilization", numbers("utilization"), has_total=False),
-    Figure("area_um2", numbers("area", "mm2", decimals=4), factor=1e-6, digits=4, is_optional=True),
-    Figure("pj_per_mac", numbers("energy", "pJ/MAC")),
-    Figure("limited_by", Column("limited by"), has_total=False),
+    Figure("macs", numbers("MACs"), kind=int | None, meaning="Operations; None for a list of layers."),
+    Figure("energy_pj", numbers("energy", "pJ", like="energy"), meaning="Energy in pJ; None without a mapping."),
+    Figure("cycles", numbers("cycles", like="cycles"), kind=int | None, meaning="Cycles; None without a mapping."),
+    Figure("edp", numbers("EDP", "pJ x cycles"), meaning="Product of energy in pJ and cycles; None without a mapping."),
+    Figure(
+        "utilization",
+        numbers("utilization"),
+        has_total=False,
+        meaning="Fraction of compute units in use, averaged over cycles.",
+    ),
+    Figure(
+        "area_um2",
+        numbers("area", "mm2", decimals=4),
+        factor=1e-6,
+        digits=4,
+        is_optional=True,
+        meaning="Area of the architecture in um2; None if that of a part is unknown.",
+    ),
+    Figure("pj_per_mac", numbers("energy", "pJ/MAC"), meaning="Energy of an operation in pJ."),
+    Figure(
+        "limited_by",
+        Column("limited by"),
+        has_total=False,
+        kind=str | None,
+        meaning="Limit that binds most cycles; None if the model has no limits.",
+    ),
     views={
         # one mapping
         "summary": "area_um2 edp",

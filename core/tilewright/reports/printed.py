@@ -80,9 +80,14 @@ class _Share:
 
 
 PARTS = Sheet(
-    Figure("energy_pj", numbers("energy", "pJ")),
-    Figure("share", numbers("share", "%", decimals=2), factor=100),
-    Figure("pj_per_mac", numbers("energy", "pJ/MAC", decimals=4)),
+    Figure("energy_pj", numbers("energy", "pJ"), kind=float, meaning="Energy of the part in pJ."),
+    Figure("share", numbers("share", "%", decimals=2), factor=100, kind=float, meaning="Fraction of the total energy."),
+    Figure(
+        "pj_per_mac",
+        numbers("energy", "pJ/MAC", decimals=4),
+        kind=float,
+        meaning="Energy of the part in pJ per operation.",
+    ),
     views={"rows": "energy_pj share pj_per_mac"},
 )
 

@@ -263,7 +263,11 @@ class Problem(FileModel):
         `extents` maps dimension -> iterations. The formula is Timeloop's: the product over
         coordinates of 1 + sum of coefficient x (extent - 1).
         """
-        return math.prod(self._extent(rank, extents) for rank in tensor.projection)
+        return math.prod(self.tile_shape(tensor, extents))
+
+    def tile_shape(self, tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the extents of the bounding box of a tile, one per coordinate; see `tile_words`."""
+        return tuple(self._extent(rank, extents) for rank in tensor.projection)
 
     @staticmethod
     def _extent(rank: Rank, extents: Mapping[str, int]) -> int:

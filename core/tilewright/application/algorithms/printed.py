@@ -18,10 +18,32 @@ def _part(name: str, key: str) -> Callable[[Choice], Any]:
 
 
 OFFERS = Sheet(
-    Figure("energy_of_steps_pj", numbers("energy of steps", "pJ", like="energy"), _part("steps", "energy_pj")),
-    Figure("cycles_of_steps", numbers("cycles of steps", like="cycles"), _part("steps", "cycles")),
-    Figure("energy_moved_pj", numbers("moved", "pJ", like="energy"), _part("moved", "energy_pj")),
-    Figure("cycles_moved", numbers("moved", "cycles", like="cycles"), _part("moved", "cycles")),
+    Figure(
+        "energy_of_steps_pj",
+        numbers("energy of steps", "pJ", like="energy"),
+        _part("steps", "energy_pj"),
+        meaning="Energy of the steps in pJ.",
+    ),
+    Figure(
+        "cycles_of_steps",
+        numbers("cycles of steps", like="cycles"),
+        _part("steps", "cycles"),
+        kind=int | None,
+        meaning="Cycles of the steps.",
+    ),
+    Figure(
+        "energy_moved_pj",
+        numbers("moved", "pJ", like="energy"),
+        _part("moved", "energy_pj"),
+        meaning="Energy of the movements in pJ.",
+    ),
+    Figure(
+        "cycles_moved",
+        numbers("moved", "cycles", like="cycles"),
+        _part("moved", "cycles"),
+        kind=int | None,
+        meaning="Cycles of the movements.",
+    ),
     views={
         "json": "energy_of_steps_pj cycles_of_steps energy_moved_pj cycles_moved",
         "energies": "energy_of_steps_pj:3 energy_moved_pj:2",

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.application.api.call_arguments import at_least, checked
 from tilewright.application.api.fusion_certificates import group_checks, network_checks
+from tilewright.application.documents.checks import CertificateOutput, CheckResult
 from tilewright.application.run.artifacts.checks import Check, layer_checks
 from tilewright.errors import InputError
 from tilewright.schema.document import Document, FileModel, read_document, validate
@@ -53,17 +54,16 @@ class CertificateVerification(Tabular):
         """The JSON document of `verify --certificate FILE --json`."""
         it = self.certificate
         subject, arch = it.claim.names
-        return {
-            "schema_version": 1,
-            "right": self.right,
-            "problem": subject,
-            "arch": arch,
-            "objective": it.objective.name,
+        return CertificateOutput(
+            right=self.right,
+            problem=subject,
+            arch=arch,
+            objective=it.objective.name,
             **attributes(it, "value bound gap"),
-            "mappings": it.claim.space.mappings if isinstance(it.claim, LayerClaim) else None,
-            "warnings": list(self.warnings),
-            "checks": self.rows(),
-        }
+            mappings=it.claim.space.mappings if isinstance(it.claim, LayerClaim) else None,
+            warnings=list(self.warnings),
+            checks=[CheckResult(**row) for row in self.rows()],
+        ).data()
 
     def tables(self) -> Sequence[Table | str]:
         table = Table("check", "passed", numbers("mappings"), Column("what comes out", wrapped=True))

@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.application.api.compared_columns import model_cells, model_columns, value_of
 from tilewright.application.api.hardware.fits import Fit, fit_table, refused_models
 from tilewright.application.api.plots import ComparisonPlots
+from tilewright.application.documents.comparisons import ComparedSearch, CompareOutput, CompareRow, MeasuredPrice
 from tilewright.application.run.artifacts.layers import mapping_file
 from tilewright.application.run.artifacts.summaries import folder_message, interrupted_message, save_summary
 from tilewright.application.run.configuration import acquire, limit_message
@@ -29,6 +30,7 @@ from tilewright.schema.unmatched import unmatched
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
 from tilewright.tables import Cell, Column, Table, Tabular, numbers
+from tilewright.values import attributes
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,40 +113,39 @@ class ComparisonReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `compare --json` and `compare.json`."""
-        return {
-            "schema_version": 1,
-            "workload": self.workload.name,
-            "content": self.workload.content,
-            "arch": self.architecture.name,
-            "objective": self.objective.name,
-            "mappers": list(dict.fromkeys(point.mapper for point in self.points)),
-            "models": [model.name for model in self.models],
-            "complete": self.complete,
-            "rows": [self._row(number, row) for number, row in enumerate(self.searches, start=1)],
-        }
+        return CompareOutput(
+            workload=self.workload.name,
+            content=self.workload.content,
+            arch=self.architecture.name,
+            objective=self.objective.name,
+            mappers=list(dict.fromkeys(point.mapper for point in self.points)),
+            models=[model.name for model in self.models],
+            complete=self.complete,
+            rows=[self._row(number, row) for number, row in enumerate(self.searches, start=1)],
+        ).data()
 
-    def _row(self, number: int, row: SweepRow) -> dict[str, Any]:
+    def _row(self, number: int, row: SweepRow) -> CompareRow:
         written = self.folder is not None and row.layer.report is not None
-        return {
+        return CompareRow(
             **PROBLEMS.data("compare", row.layer.distinct),
-            "mapper": row.point.mapper,
-            "guide": row.point.model,
-            "valid": bool(row.reports),
-            "reasons": [reason.model_dump(mode="json") for reason in row.reasons],
-            "mapping_file": row_file(number, row) if written else None,
-            "search": SEARCHES.data("compare", row.search),
-            "prices": [
-                report.model_dump(mode="json", include={"valid", "reasons", "warnings"})
-                | COSTS.data("json", report)
-                | {"model": model.name}
-                | {
-                    "distance": distance and distance.ratio,
-                    "optimum_proved": distance and distance.exact and distance.claimed_by is None,
-                    "optimum_claimed_by": distance and distance.claimed_by,
-                }
+            mapper=row.point.mapper,
+            guide=row.point.model,
+            valid=bool(row.reports),
+            reasons=list(row.reasons),
+            mapping_file=row_file(number, row) if written else None,
+            search=ComparedSearch(**SEARCHES.data("compare", row.search)),
+            prices=[
+                MeasuredPrice(
+                    **attributes(report, "valid reasons warnings"),
+                    **COSTS.data("json", report),
+                    model=model.name,
+                    distance=None if distance is None else distance.ratio,
+                    optimum_proved=None if distance is None else distance.exact and distance.claimed_by is None,
+                    optimum_claimed_by=None if distance is None else distance.claimed_by,
+                )
                 for model, report, distance in zip(self.models, row.reports, self._distances[number - 1], strict=False)
             ],
-        }
+        )
 
     @property
     def plot(self) -> ComparisonPlots:

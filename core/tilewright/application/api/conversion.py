@@ -1,4 +1,4 @@
-"""`convert`: files of one notation, written in another."""
+"""`convert`: files of one notation, written in another; `full_mapping`: all loops and tiles of a mapping."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright.application.api.call_arguments import checked
-from tilewright.application.api.evaluation import Files, paths_of
+from tilewright.application.api.evaluation import Files, Mapped, inputs_by, paths_of
+from tilewright.application.api.load import Source
 from tilewright.application.conversion.conversion import Conversion
 from tilewright.application.conversion.conversion import convert as convert_files
-from tilewright.errors import InputError
+from tilewright.errors import InputError, InvalidMappingError
+from tilewright.mapspace.legality import legality
 from tilewright.plugin.registry import installed
+from tilewright.schema.mapping.full import FullMapping
 
 
 @checked
@@ -44,3 +47,40 @@ def convert(
             "no target notation is given", hint="add target='NAME' (--to NAME); `tilewright plugins` lists adapters"
         )
     return convert_files(paths_of(files), source, target, installed(), lossy=lossy, reading=reading)
+
+
+@checked
+def full_mapping(
+    mapping: Mapped | Files,
+    problem: Source | None = None,
+    arch: Source | None = None,
+    *,
+    notation: str | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> FullMapping:
+    """Return all loops and tiles of a mapping, as `tilewright convert --full` does.
+
+    Args:
+        mapping, problem, arch: As for `evaluate`.
+        notation: Notation of the files, one of the adapters in `tilewright plugins`. Default: detected.
+        reading: Options of the notation's adapter.
+
+    Returns:
+        The full form. `to_json` writes it; `tilewright schema full_mapping` prints its schema.
+
+    Raises:
+        CallError, InputError, UnknownNameError: An argument or a file is invalid, or contains a group mapping or directives.
+        InvalidMappingError: The mapping is not legal; every broken rule is listed.
+    """
+    inputs = inputs_by(mapping, problem, arch, notation, reading)
+    if inputs.group is not None:
+        text = f"the group mapping '{inputs.group.name}' has no full form, because its layers share loops"
+        raise InputError(text, hint="write the mapping of one layer")
+    if inputs.directives is not None:
+        raise InputError(
+            "these files contain directives, not mappings", hint="tilewright convert FILES --to tilewright"
+        )
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    if reasons := legality(inputs.problem, inputs.architecture, inputs.mapping).reasons:
+        raise InvalidMappingError(reasons)
+    return FullMapping.of(inputs.mapping, inputs.problem, inputs.architecture)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.application.api.plots import CorrelationPlots
+from tilewright.application.documents.comparisons import CorrelateOutput, LayerPair, Pair, Refused, SampledLayer
 from tilewright.application.run.artifacts.summaries import folder_message, interrupted_message, save_summary
 from tilewright.application.run.conventions import conventions_between, conventions_table
 from tilewright.application.run.correlation import CORRELATIONS, Correlation, correlations, over_layers
@@ -174,51 +175,51 @@ class CorrelationReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `correlate --json` and `correlate.json`."""
-        return {
-            "schema_version": 1,
-            "workload": self.workload.name,
-            "content": self.workload.content,
-            "arch": self.architecture.name,
-            "constraints": self.constraints.name,
-            "objective": self.objective.name,
-            "models": [model.name for model in self.models],
-            "samples": self.samples,
-            "seed": self.seed,
-            "complete": not self.missing and not any(layer.stopped for layer in self.layers),
-            "pairs": [CORRELATIONS.data("all, rows", one) for one in self.pairs],
-            "layers": [self._layer(layer) for layer in self.layers],
-            "conventions": self.conventions,
-        }
+        return CorrelateOutput(
+            workload=self.workload.name,
+            content=self.workload.content,
+            arch=self.architecture.name,
+            constraints=self.constraints.name,
+            objective=self.objective.name,
+            models=[model.name for model in self.models],
+            samples=self.samples,
+            seed=self.seed,
+            complete=not self.missing and not any(layer.stopped for layer in self.layers),
+            pairs=[Pair(**CORRELATIONS.data("all, rows", one)) for one in self.pairs],
+            layers=[self._layer(layer) for layer in self.layers],
+            conventions=self.conventions,
+        ).data()
 
-    def _layer(self, layer: LayerSample) -> dict[str, Any]:
+    def _layer(self, layer: LayerSample) -> SampledLayer:
         name, share = layer.problem.name, max(1, PLOTTED // len(self.layers))
-        return {
-            "name": name,
-            "dimensions": dict(layer.problem.dimensions),
-            "mappings": len(layer),
-            "drawn": layer.drawn,
-            "stopped": layer.stopped or None,
-            "left_out": {
-                model: [reason.model_dump(mode="json") for reason in reasons]
-                for model, reasons in layer.left_out.items()
+        return SampledLayer(
+            name=name,
+            dimensions=dict(layer.problem.dimensions),
+            mappings=len(layer),
+            drawn=layer.drawn,
+            stopped=layer.stopped or None,
+            left_out={model: list(reasons) for model, reasons in layer.left_out.items()},
+            refused={
+                model: Refused(
+                    mappings=int((~layer.costs[model].valid).sum()),
+                    sampled=rejections.sampled,
+                    reasons=list(rejections.reasons),
+                )
+                for model, rejections in layer.refused.items()
             },
-            "refused": {
-                model: {"mappings": int((~layer.costs[model].valid).sum())} | reasons.model_dump(mode="json")
-                for model, reasons in layer.refused.items()
-            },
-            "pairs": [
-                CORRELATIONS.data("rows", one) | {"files": self._written(one)}
+            pairs=[
+                LayerPair(**CORRELATIONS.data("rows", one), files=self._written(one))
                 for one in self.correlations
                 if one.layer == name
             ],
-            "energy_pj": layer.parts,
-            "explained": layer.explained,
-            "unsplit": layer.unsplit or None,
-            "points": {
+            energy_pj={model: dict(parts) for model, parts in layer.parts.items()},
+            explained=layer.explained,
+            unsplit=layer.unsplit or None,
+            points={
                 model: [_finite(value) for value in costs.of(self.objective)[:share]]
                 for model, costs in layer.costs.items()
             },
-        }
+        )
 
     def _written(self, one: Correlation) -> list[str]:
         return [] if self.folder is None else self._names.get(id(one), [])

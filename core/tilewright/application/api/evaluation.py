@@ -16,6 +16,7 @@ from tilewright.application.api.load.kinds import is_damaged, is_file_name, is_f
 from tilewright.application.api.plots import NetworkPlots, report_plots
 from tilewright.application.conversion.recognition import read
 from tilewright.application.conversion.signs import owners
+from tilewright.application.documents.checks import DifferingCount, DifferingLimit, EvaluateOutput
 from tilewright.application.run.conventions import (
     causes_between,
     conventions_between,
@@ -117,10 +118,15 @@ class EvaluationReport(Tabular):
             report.model_dump(mode="json") | ({"energy": report.rows()} if self.is_explained else {})
             for report in self.reports
         ]
-        data: dict[str, Any] = {"schema_version": 1, "results": results}
-        if len(self._models) > 1:
-            data |= {"limits": self.limits(), "conventions": conventions_between(self._models)}
-        return data | ({"differences": self.differences()} if self.is_side_by_side else {})
+        several = len(self._models) > 1
+        return EvaluateOutput(
+            results=results,
+            limits=[DifferingLimit(**row) for row in self.limits()] if several else None,
+            conventions=conventions_between(self._models) if several else None,
+            differences=[DifferingCount(**{"causes": None} | row) for row in self.differences()]
+            if self.is_side_by_side
+            else None,
+        ).data()
 
     @property
     def _models(self) -> list[str]:
@@ -231,9 +237,19 @@ def evaluate(
     Raises:
         CallError, InputError, UnknownNameError: An argument or a file is invalid; the message names valid ones.
     """
+    return evaluate_inputs(inputs_by(mapping, problem, arch, notation, reading), models, model_options)
+
+
+def inputs_by(
+    mapping: Mapped | Files,
+    problem: Source | None,
+    arch: Source | None,
+    notation: str | None,
+    reading: MappingOf[str, Any] | None,
+) -> InputSet:
+    """Return a mapping with its problem and architecture, read by a named notation or with its options; see `evaluate`."""
     foreign = notation is not None or reading
-    given = set_of(mapping, problem, arch, notation, reading) if foreign else inputs_of(mapping, problem, arch)
-    return evaluate_inputs(given, models, model_options)
+    return set_of(mapping, problem, arch, notation, reading) if foreign else inputs_of(mapping, problem, arch)
 
 
 def evaluate_inputs(

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.application.api.call_arguments import at_least, checked
 from tilewright.application.api.load import Source, load_group
+from tilewright.application.documents.searches import FusedGroupOutput
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.evaluation import BuiltModel, bind, build_model, evaluate_group
@@ -92,17 +93,13 @@ class FusionReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map --fuse --json`."""
-        return {
-            "schema_version": 1,
-            "objective": self.objective.name,
-            "proved": self.proved,
-            "space": self.space,
-            "mapper": self.mapper.model_dump(mode="json"),
-            **attributes(self, "gap bound unfused_proved saved_words"),
-            "mapping": self.mapping.to_data(),
-            "fused": self.fused.model_dump(mode="json"),
-            "unfused": self.unfused.model_dump(mode="json"),
-        }
+        return FusedGroupOutput(
+            objective=self.objective.name,
+            **attributes(self, "proved space mapper gap bound unfused_proved saved_words"),
+            mapping=self.mapping.to_data(),
+            fused=self.fused.model_dump(mode="json"),
+            unfused=self.unfused.model_dump(mode="json"),
+        ).data()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict for the mapping without fusion, and one for the fused one."""

@@ -14,6 +14,7 @@ from tilewright.application.api.call_arguments import at_least, checked, names_o
 from tilewright.application.api.compared_columns import model_cells, model_columns, value_of
 from tilewright.application.api.fusion import is_exact
 from tilewright.application.api.load import Source, load_group
+from tilewright.application.documents.comparisons import CompareGroupsOutput, GroupRow, Price
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, reasons_of
 from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
 from tilewright.errors import PluginError, Reason, TilewrightError
@@ -28,6 +29,7 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.objective import Objective
 from tilewright.tables import Cell, Column, Table, Tabular, numbers
+from tilewright.values import attributes
 
 
 @dataclass(frozen=True)
@@ -111,35 +113,32 @@ class GroupComparison(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `compare GROUP --json`."""
-        return {
-            "schema_version": 1,
-            "group": self.group.name,
-            "arch": self.group.architecture.name,
-            "objective": self.objective.name,
-            "mappers": list(dict.fromkeys(row.mapper for row in self.searches)),
-            "models": [model.name for model in self.models],
-            "complete": self.complete,
-            "rows": [
-                {
-                    "mapper": row.mapper,
-                    "guide": row.model,
-                    "valid": bool(row.reports),
-                    "reasons": [reason.model_dump(mode="json") for reason in row.reasons],
-                    "seconds": row.seconds,
-                    "space": row.space,
-                    "bound": None if number in self.refuted else row.bound,
-                    "proved": "refuted" if number in self.refuted else row.proof,
-                    "mapping": None if row.group is None else row.group.to_data(),
-                    "prices": [
-                        report.model_dump(mode="json", include={"valid", "reasons", "warnings"})
-                        | COSTS.data("json", report)
-                        | {"model": model.name}
-                        for model, report in zip(self.models, row.reports, strict=False)
-                    ],
-                }
-                for number, row in enumerate(self.searches)
+        return CompareGroupsOutput(
+            group=self.group.name,
+            arch=self.group.architecture.name,
+            objective=self.objective.name,
+            mappers=list(dict.fromkeys(row.mapper for row in self.searches)),
+            models=[model.name for model in self.models],
+            complete=self.complete,
+            rows=[self._row(number, row) for number, row in enumerate(self.searches)],
+        ).data()
+
+    def _row(self, number: int, row: GroupSearch) -> GroupRow:
+        return GroupRow(
+            mapper=row.mapper,
+            guide=row.model,
+            valid=bool(row.reports),
+            reasons=list(row.reasons),
+            seconds=row.seconds,
+            space=row.space,
+            bound=None if number in self.refuted else row.bound,
+            proved="refuted" if number in self.refuted else row.proof,
+            mapping=None if row.group is None else row.group.to_data(),
+            prices=[
+                Price(**attributes(report, "valid reasons warnings"), **COSTS.data("json", report), model=model.name)
+                for model, report in zip(self.models, row.reports, strict=False)
             ],
-        }
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per search and model."""

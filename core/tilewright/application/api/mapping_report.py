@@ -15,6 +15,16 @@ from tilewright.application.algorithms.totals import Choice, Cost, choices
 from tilewright.application.api.page.network import network_page
 from tilewright.application.api.plots import NetworkPlots
 from tilewright.application.api.sections import added_sections, are_added
+from tilewright.application.documents.searches import (
+    Best,
+    MapLayer,
+    MapOutput,
+    Offer,
+    Search,
+    Totals,
+    Unmapped,
+    Unsearched,
+)
 from tilewright.application.run.artifacts.layers import (
     certificate_file,
     certificate_of,
@@ -246,43 +256,46 @@ class MappingReport(Tabular):
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map --json` and `summary.json`."""
         run = self.configuration
-        return {
+        return MapOutput(
             **head_of(self.workload, run),
-            "objective": run.objective.name,
-            "seed": run.seed,
-            "warnings": list(self.warnings),
-            "layers": [self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],
-            "unmapped": [
-                attributes(unmapped, "name operator reason operations")
-                | {"origin": None if unmapped.origin is None else unmapped.origin.model_dump(exclude_none=True)}
+            objective=run.objective.name,
+            seed=run.seed,
+            warnings=list(self.warnings),
+            layers=[self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],
+            unmapped=[
+                Unmapped(
+                    **attributes(unmapped, "name operator reason operations"),
+                    origin=None if unmapped.origin is None else unmapped.origin.model_dump(exclude_none=True),
+                )
                 for unmapped in self.workload.unmapped
             ],
-            "algorithms": offer_rows(self.choices),
-            "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after or ()],
-            "totals": COSTS.data("totals", self) | attributes(run.architecture, "area_um2 clock_ghz"),
-        }
+            algorithms=[Offer(**row) for row in offer_rows(self.choices)],
+            links=[(before, layer.name) for layer in self.workload.layers for before in layer.after or ()],
+            totals=Totals(**COSTS.data("totals", self), **attributes(run.architecture, "area_um2 clock_ghz")),
+        ).data()
 
-    def _layer(self, number: int, layer: MappedLayer) -> dict[str, Any]:
+    def _layer(self, number: int, layer: MappedLayer) -> MapLayer:
         written = self.folder is not None and layer.report is not None
-        return {
+        full = None if layer.mapping is None else layer.mapping.full()
+        return MapLayer(
             **PROBLEMS.data("map", layer.distinct),
-            "best": {"valid": layer.report is not None}
-            | COSTS.data("json", layer.report)
-            | {
-                "mapping_file": layer_file(number, layer) if written else None,
-                "certificate_file": certificate_file(number, layer) if written else None,
-            },
-            "mapping": None if layer.mapping is None else layer.mapping.to_data(),
-            "nest": None if layer.mapping is None else str(layer.mapping).splitlines(),
-            "levels": []
-            if layer.mapping is None
-            else [level.model_dump(mode="json") for level in layer.mapping.levels()],
-            "energy": [] if layer.report is None else layer.report.rows(),
-            "limits": [] if layer.report is None else [limit.model_dump() for limit in layer.report.slowest],
-            "search": SEARCHES.data("map", self._search(layer)),
-            "unsearched": [rule.data() for rule in self.unsearched(layer)],
-            "error": None if layer.error is None else str(layer.error),
-        }
+            best=Best(
+                valid=layer.report is not None,
+                **COSTS.data("json", layer.report),
+                mapping_file=layer_file(number, layer) if written else None,
+                certificate_file=certificate_file(number, layer) if written else None,
+            ),
+            mapping=None if layer.mapping is None else layer.mapping.to_data(),
+            nest=None if layer.mapping is None else str(layer.mapping).splitlines(),
+            loops=[] if full is None else list(full.loops),
+            tiles=[] if full is None else list(full.tiles),
+            levels=[] if layer.mapping is None else list(layer.mapping.levels()),
+            energy=[] if layer.report is None else layer.report.rows(),
+            limits=[] if layer.report is None else list(layer.report.slowest),
+            search=Search(**SEARCHES.data("map", self._search(layer))),
+            unsearched=[Unsearched(**rule.data()) for rule in self.unsearched(layer)],
+            error=None if layer.error is None else str(layer.error),
+        )
 
     def _search(self, layer: MappedLayer) -> Searched:
         return Searched(layer, self.configuration)

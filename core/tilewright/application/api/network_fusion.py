@@ -13,6 +13,7 @@ from tilewright.application.api.call_arguments import checked
 from tilewright.application.api.keywords import settings_of
 from tilewright.application.api.plan import Plan, Sources, folder_of, warn_of_inputs
 from tilewright.application.api.settings import MapSettings
+from tilewright.application.documents.searches import FusedNetworkOutput, GainOutput, NetworkLayer, Resident
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
@@ -73,8 +74,11 @@ class FusionGain(Tabular):
         return share if share > PROOF_TOLERANCE else 0.0
 
     def data(self) -> dict[str, Any]:
+        return GainOutput(**self.figures()).data()
+
+    def figures(self) -> dict[str, Any]:
+        """Return the fields of its document by name."""
         return {
-            "schema_version": 1,
             "workload": self.network,
             "architecture": self.architecture,
             "objective": self.objective.name,
@@ -85,8 +89,7 @@ class FusionGain(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict."""
-        omitted = ("schema_version", "may_stay", "unknown")
-        return [{key: value for key, value in self.data().items() if key not in omitted}]
+        return [{key: value for key, value in self.figures().items() if key not in ("may_stay", "unknown")}]
 
     def tables(self) -> Sequence[Table | str]:
         table = Table("mapping", _column(self.objective), title=f"{self.network} on {self.architecture}")
@@ -188,24 +191,22 @@ class NetworkFusion(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map NET --fuse --json`."""
-        return self.gain.data() | {
-            "fused": self.value,
-            **attributes(self, "saved energy_pj cycles bound gap proved claimed_by"),
-            "residents": [
-                {"maker": resident.maker, "readers": list(resident.operands), "words": resident.words}
+        return FusedNetworkOutput(
+            **self.gain.figures() | attributes(self, "saved energy_pj cycles bound gap proved claimed_by"),
+            fused=self.value,
+            residents=[
+                Resident(maker=resident.maker, readers=list(resident.operands), words=resident.words)
                 for resident in self.residents
             ],
-            "layers": [
-                {
-                    "name": name,
+            layers=[
+                NetworkLayer(
+                    name=name,
                     **COSTS.data("layers", cost),
-                    "mapping": None
-                    if cost.layer is None or cost.layer.mapping is None
-                    else cost.layer.mapping.to_data(),
-                }
+                    mapping=None if cost.layer is None or cost.layer.mapping is None else cost.layer.mapping.to_data(),
+                )
                 for name, cost in zip(self.layers, self.costs, strict=True)
             ],
-        }
+        ).data()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per layer."""

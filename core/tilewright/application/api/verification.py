@@ -14,6 +14,14 @@ from tilewright.application.algorithms.equality import Equality, executed
 from tilewright.application.api.call_arguments import checked, names_of
 from tilewright.application.api.evaluation import Files, Mapped, evaluate_inputs, inputs_of, set_of
 from tilewright.application.api.load import Source, load_mapping
+from tilewright.application.documents.checks import (
+    DiffStatsOutput,
+    EqualityResult,
+    RecordedRow,
+    VerifiedAlternative,
+    VerifiedModel,
+    VerifyOutput,
+)
 from tilewright.application.run.differences import CostDifference, Difference, compared, cost_differences, differences
 from tilewright.application.run.evaluation import FAILED, bind, build_model, evaluate, executing_model, explain
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason
@@ -131,33 +139,29 @@ class Verification(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `verify --json`."""
-        keys = {"model", "valid", "reasons", "warnings", "cycles", "energy_pj"}
-        return {
-            "schema_version": 1,
+        return VerifyOutput(
             **attributes(self, "right legal complete result"),
-            "reasons": [reason.model_dump(mode="json") for reason in self.executed.reasons],
-            "executed": self.executed.model_dump(mode="json"),
-            "alternatives": [
-                {
-                    "algorithm": alternative.record.algorithm.name,
-                    "name": alternative.record.alternative.name,
-                    "problem": alternative.record.problem.name,
-                    "right": alternative.right,
-                    "equality": None if alternative.equality is None else asdict(alternative.equality),
-                    "faults": list(alternative.faults),
-                }
+            reasons=list(self.executed.reasons),
+            executed=self.executed.model_dump(mode="json"),
+            alternatives=[
+                VerifiedAlternative(
+                    algorithm=alternative.record.algorithm.name,
+                    name=alternative.record.alternative.name,
+                    problem=alternative.record.problem.name,
+                    right=alternative.right,
+                    equality=None if alternative.equality is None else EqualityResult(**asdict(alternative.equality)),
+                    faults=list(alternative.faults),
+                )
                 for alternative in self.alternatives
             ],
-            "models": [
-                other.report.model_dump(mode="json", include=keys)
-                | {
-                    "compared": other.compared,
-                    "differences": [difference.model_dump(mode="json") for difference in other.differences],
-                    "costs": [cost.model_dump(mode="json") for cost in other.costs],
-                }
+            models=[
+                VerifiedModel(
+                    **attributes(other.report, "model valid reasons warnings cycles energy_pj"),
+                    **attributes(other, "compared differences costs"),
+                )
                 for other in self.models
             ],
-        }
+        ).data()
 
     def tables(self) -> Sequence[Table | str]:
         return [*self._judgement(), *(part for other in self.models for part in _counts_beside(other))]
@@ -348,15 +352,14 @@ class RecordedReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `diff-stats --json`."""
-        return {
-            "schema_version": 1,
-            "recorded": str(self.recorded),
-            "model": self.report.model,
-            "compared": len(self.figures),
-            "unexplained": len(self.unexplained),
-            "causes": [cause.model_dump(mode="json") for cause in self.causes],
-            "figures": self.rows(),
-        }
+        return DiffStatsOutput(
+            recorded=str(self.recorded),
+            model=self.report.model,
+            compared=len(self.figures),
+            unexplained=len(self.unexplained),
+            causes=list(self.causes),
+            figures=[RecordedRow(**row) for row in self.rows()],
+        ).data()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per value."""

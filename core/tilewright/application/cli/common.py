@@ -174,8 +174,10 @@ def print_error(error: TilewrightError, data: dict[str, Any] | None = None) -> N
     """Print an error.
 
     Args:
-        data: Further contents of the JSON document.
+        data: The JSON document. Default: one with the error alone.
     """
+    from tilewright.application.documents.listings import ErrorData, ErrorOutput
+
     lines = [f"error: {error.headline}"]
     if error.headline != error.message:
         lines[0] += ":"
@@ -185,7 +187,7 @@ def print_error(error: TilewrightError, data: dict[str, Any] | None = None) -> N
     note("\n".join(lines))
     if "--json" in sys.argv:
         with suppress(StdoutError):  # there is nowhere to print it
-            print_json({"schema_version": 1} | (data or {}) | {"error": error.data()})
+            print_json(data or ErrorOutput(error=ErrorData(**error.data())).data())
 
 
 _NO_NUMBER = ("a number", "is not a valid float", "is not a valid float range")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from tilewright.application.cli import options
 
 if TYPE_CHECKING:
     from tilewright.application.conversion.conversion import Conversion
+    from tilewright.application.documents.listings import ConvertOutput
+
+FULL = "mapping.full.json"
+"""Name of the file that `--full` writes."""
 
 
 def convert_command(
@@ -18,7 +22,7 @@ def convert_command(
         list[Path], typer.Argument(metavar="FILE...", help="all files of one input set", show_default=False)
     ],
     target: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--to",
             autocompletion=options.names_of("adapter"),
@@ -26,13 +30,16 @@ def convert_command(
             help="target notation",
             show_default=False,
         ),
-    ],
+    ] = None,
     source: options.Notation = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for the files [default: print them]")
     ] = None,
     lossy: Annotated[
         bool, typer.Option("--lossy", help="drop parts that the target cannot express, and list them")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="instead of --to: all loops and tiles of the mapping, as JSON")
     ] = False,
     values: options.Set = None,
     dense: options.Dense = False,
@@ -41,18 +48,37 @@ def convert_command(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Convert files from one notation to another.
+    """Convert files from one notation to another, or write all loops and tiles of a mapping.
 
     Parts that the target cannot express are refused with all reasons, or dropped with --lossy.
     """
     import tilewright as tw
     from tilewright.application.cli.common import note, print_error, print_json, reading
-    from tilewright.errors import NotConformableError
+    from tilewright.application.conversion.conversion import write_files
+    from tilewright.application.documents.listings import ConvertOutput, ErrorData
+    from tilewright.errors import CallError, NotConformableError
 
+    given = reading(values, dense, dataflow, one_energy)
+    if full == (target is not None):
+        raise CallError("convert needs either --to NOTATION or --full", hint="tilewright plugins lists the notations")
+    if target is None:
+        if lossy:
+            raise CallError("--lossy is for --to; the full form has the whole mapping")
+        text = tw.full_mapping(files[0] if len(files) == 1 else files, notation=source, reading=given).to_json()
+        if output is None:
+            typer.echo(text)
+            return
+        write_files(output, {FULL: text + "\n"})
+        if not quiet:
+            note(f"written to {output / FULL}")
+        return
     try:
-        made = tw.convert(files, source, target, lossy=lossy, reading=reading(values, dense, dataflow, one_energy))
+        made = tw.convert(files, source, target, lossy=lossy, reading=given)
     except NotConformableError as error:
-        print_error(error, _data(source, target) | {"refused": True, "reasons": error.data()["reasons"]})
+        refused = ConvertOutput(
+            source=source, to=target, refused=True, reasons=list(error.reasons), error=ErrorData(**error.data())
+        )
+        print_error(error, refused.data())
         raise typer.Exit(error.exit_code) from None
     notes = [f"warning: {warning}" for warning in made.warnings] + [f"dropped {field}" for field in made.dropped]
     if output is not None:
@@ -68,24 +94,25 @@ def convert_command(
     for text in () if quiet else notes:
         note(text)
     if json:
-        print_json(_data(made.route[0], target, made, output))
+        print_json(_document(target, made, output).data())
     elif output is None:
         typer.echo(str(made), nl=len(made.files) > 1)
 
 
-def _data(
-    source: str | None, target: str, made: Conversion | None = None, output: Path | None = None
-) -> dict[str, Any]:
-    data: dict[str, Any] = {"schema_version": 1, "from": source, "to": target, "refused": False, "reasons": []}
-    if made is None:
-        return data
-    return data | {
-        "route": list(made.route),
-        "adapters": list(made.adapters),
-        "files": [
-            {"name": name, "path": None if output is None else str(output / name), "text": text}
+def _document(target: str, made: Conversion, output: Path | None) -> ConvertOutput:
+    from tilewright.application.documents.listings import ConvertOutput, DroppedRow, WrittenFile
+
+    return ConvertOutput(
+        source=made.route[0],
+        to=target,
+        refused=False,
+        reasons=[],
+        route=list(made.route),
+        adapters=list(made.adapters),
+        files=[
+            WrittenFile(name=name, path=None if output is None else str(output / name), text=text)
             for name, text in made.files.items()
         ],
-        "warnings": list(made.warnings),
-        "dropped": [{"what": field.what, "message": field.message} for field in made.dropped],
-    }
+        warnings=list(made.warnings),
+        dropped=[DroppedRow(what=field.what, message=field.message) for field in made.dropped],
+    )

@@ -137,12 +137,16 @@ def layers_command(
 def _list(json: bool, archs: bool = True, workloads: bool = True) -> None:
     from tilewright.application.api.load import workload_names
     from tilewright.application.cli.common import print_json, print_tables
+    from tilewright.application.documents.listings import LibraryArchitecture, LibraryOutput, LibraryWorkload
     from tilewright.tables import Column, Table, numbers
 
     rows, names = _architectures() if archs else [], workload_names() if workloads else {}
     if json:
-        sources = [{"name": name, "source": source} for name, source in names.items()]
-        print_json({"schema_version": 1, "archs": rows, "workloads": sources})
+        document = LibraryOutput(
+            archs=[LibraryArchitecture(**row) for row in rows],
+            workloads=[LibraryWorkload(name=name, source=source) for name, source in names.items()],
+        )
+        print_json(document.data())
         return
     tables = []
     if rows:
@@ -167,22 +171,27 @@ def _list(json: bool, archs: bool = True, workloads: bool = True) -> None:
 
 def _print_layers(workload: Workload, json: bool) -> None:
     from tilewright.application.cli.common import print_json, print_tables
+    from tilewright.application.documents.listings import LayersOutput, ListedLayer
     from tilewright.tables import Column, Table, numbers
 
     if json:
-        layers = [
-            {
-                "name": item.name,
-                "count": item.count,
-                "macs": item.problem.macs,
-                "dimensions": dict(item.problem.dimensions),
-                "after": item.after,
-                "origin": None if item.origin is None else item.origin.model_dump(exclude_none=True),
-            }
-            for item in workload.layers
-        ]
-        head = {"workload": workload.name, "source": workload.source, "content": workload.content}
-        print_json({"schema_version": 1, **head, "layers": layers})
+        document = LayersOutput(
+            workload=workload.name,
+            source=workload.source,
+            content=workload.content,
+            layers=[
+                ListedLayer(
+                    name=layer.name,
+                    count=layer.count,
+                    macs=layer.problem.macs,
+                    dimensions=dict(layer.problem.dimensions),
+                    after=None if layer.after is None else list(layer.after),
+                    origin=None if layer.origin is None else layer.origin.model_dump(exclude_none=True),
+                )
+                for layer in workload.layers
+            ],
+        )
+        print_json(document.data())
         return
     table = Table(
         "layer",

@@ -30,6 +30,7 @@ def plugins_command(context: typer.Context, json: options.Json = False) -> None:
 def list_command(context: typer.Context, json: options.Json = False) -> None:
     """List installed plugins, and those that failed to load."""
     from tilewright.application.cli.common import print_json
+    from tilewright.application.documents.listings import HooksRow, PluginRow, PluginsOutput, UnmetRow
     from tilewright.plugin.registry import installed
     from tilewright.plugin.requirements import unmet_requirements
     from tilewright.values import attributes
@@ -40,8 +41,13 @@ def list_command(context: typer.Context, json: options.Json = False) -> None:
     unmet = unmet_requirements(registry.third_parties())
     hooks = _hooks(registry, frozenset(getattr(context.find_root().command, "commands", ())))
     if json:
-        requirements = [attributes(each, "distribution requirement installed hint") for each in unmet]
-        print_json({"schema_version": 1, "plugins": rows, "hooks": hooks, "broken": broken, "unmet": requirements})
+        document = PluginsOutput(
+            plugins=[PluginRow(**row) for row in rows],
+            hooks=[HooksRow(**row) for row in hooks],
+            broken=broken,
+            unmet=[UnmetRow(**attributes(each, "distribution requirement installed hint")) for each in unmet],
+        )
+        print_json(document.data())
     else:
         _print_list(rows, hooks, broken)
         _warn_of(unmet)
@@ -51,12 +57,13 @@ def list_command(context: typer.Context, json: options.Json = False) -> None:
 def show_command(name: Name, json: options.Json = False) -> None:
     """Show the options and limits of a plugin."""
     from tilewright.application.cli.common import print_json
+    from tilewright.application.documents.listings import PluginDetails, PluginOutput
     from tilewright.plugin.registry import installed
     from tilewright.plugin.requirements import unmet_requirements
 
     registrations = _named(installed(), name)
     if json:
-        print_json({"schema_version": 1, "plugins": [_details(entry) for entry in registrations]})
+        print_json(PluginOutput(plugins=[PluginDetails(**_details(entry)) for entry in registrations]).data())
     else:
         for registration in registrations:
             _print_details(_details(registration))
@@ -123,22 +130,21 @@ def new_command(
 ) -> None:
     """Create a package with a small working plugin and its tests."""
     from tilewright.application.cli.common import note, print_json
+    from tilewright.application.documents.listings import PluginNewOutput
     from tilewright.application.scaffold.package import new_package
 
     package = new_package(kind, name, batch=batch)
     folder = package.save(output)
     if json:
-        print_json(
-            {
-                "schema_version": 1,
-                "kind": kind.value,
-                "name": name,
-                "distribution": package.distribution,
-                "folder": str(folder),
-                "files": list(package.files),
-                "next": package.next_steps(folder),
-            }
+        document = PluginNewOutput(
+            plugin_kind=kind.value,
+            name=name,
+            distribution=package.distribution,
+            folder=str(folder),
+            files=list(package.files),
+            next=package.next_steps(folder),
         )
+        print_json(document.data())
         return
     note(f"written to {folder}: {', '.join(package.files)}")
     typer.echo("\n".join(package.next_steps(folder)))
@@ -299,6 +305,7 @@ def _check(
 ) -> None:
     """Run the conformance kit; exit with code 3 if a contract is violated."""
     from tilewright.application.cli.common import print_json, print_tables
+    from tilewright.application.documents.listings import OutcomeRow, PluginCheckOutput
     from tilewright.plugin.requirements import unmet_requirements
     from tilewright.tables import Column, Table
     from tilewright.testing import check_plugin
@@ -312,8 +319,10 @@ def _check(
     _warn_of(unmet_requirements(registration.distribution for registration in registrations))
     broken = sum(not outcome.ok for _, outcome in outcomes)
     if json:
-        rows = [{"kind": kind} | attributes(outcome, "plugin check status message") for kind, outcome in outcomes]
-        print_json({"schema_version": 1, "checks": rows})
+        rows = [
+            OutcomeRow(kind=kind, **attributes(outcome, "plugin check status message")) for kind, outcome in outcomes
+        ]
+        print_json(PluginCheckOutput(checks=rows).data())
     else:
         table = Table(Column("plugin", rank=1), "check", "status", Column("why", wrapped=True))
         for kind, outcome in outcomes:

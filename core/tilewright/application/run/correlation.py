@@ -19,16 +19,28 @@ from tilewright.tables import Column, numbers
 QUANTILES = (5, 25, 50, 75, 95)
 """Quantiles of ratios, in percent."""
 CORRELATIONS = Sheet(
-    Figure("layer", Column("layer")),
-    Figure("first", Column("model a")),
-    Figure("second", Column("model b")),
-    Figure("figure", Column("figure")),
-    Figure("layers", numbers("layers")),
-    Figure("mappings", numbers("mappings", rank=2)),
-    Figure("tau", numbers("Kendall", "tau-b", decimals=3)),
-    Figure("tau_least", numbers("least tau-b", "of a layer", decimals=3)),
-    Figure("rho", numbers("Spearman", "rho", decimals=3)),
-    *(Figure(f"ratio_{q}", numbers("b / a", f"{q} %", decimals=3), methodcaller("ratio", q)) for q in QUANTILES),
+    Figure("layer", Column("layer"), kind=str, meaning="Name of the layer."),
+    Figure("first", Column("model a"), kind=str, meaning="Cost model a."),
+    Figure("second", Column("model b"), kind=str, meaning="Cost model b."),
+    Figure("figure", Column("figure"), kind=str, meaning="Compared figure: energy, cycles or another objective."),
+    Figure("layers", numbers("layers"), kind=int, meaning="Number of layers."),
+    Figure("mappings", numbers("mappings", rank=2), kind=int, meaning="Mappings that both models accept."),
+    Figure(
+        "tau",
+        numbers("Kendall", "tau-b", decimals=3),
+        meaning="Kendall's tau-b; of several layers the median. None if one model gives all mappings equal figures.",
+    ),
+    Figure("tau_least", numbers("least tau-b", "of a layer", decimals=3), meaning="Least tau-b of a layer."),
+    Figure("rho", numbers("Spearman", "rho", decimals=3), meaning="Spearman's rho; of several layers the median."),
+    *(
+        Figure(
+            f"ratio_{q}",
+            numbers("b / a", f"{q} %", decimals=3),
+            methodcaller("ratio", q),
+            meaning=f"Quantile of b / a: {q} % of the mappings have a smaller ratio.",
+        )
+        for q in QUANTILES
+    ),
     views={
         "rows": "layer first second figure mappings tau rho ratio_5 ratio_25 ratio_50 ratio_75 ratio_95",
         "table": "first second mappings:2 tau rho ratio_5:1 ratio_25:4 ratio_50 ratio_75:4 ratio_95:1",

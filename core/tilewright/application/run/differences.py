@@ -19,14 +19,12 @@ from tilewright.values import Model
 
 
 class Cause(Model):
-    """Possible cause of a difference. `code` is stable.
-
-    It is a declared approximation that applies to the mapping, `totals` (the model counts all
-    instances together) or `rounding`.
-    """
+    """Possible cause of a difference."""
 
     code: str
+    """Stable code: an approximation that the model declares, `totals` (all instances counted together) or `rounding`."""
     message: str
+    """The cause in words."""
 
 
 ROUNDED = Cause(code="rounding", message="an average over instances, rounded or cut off")
@@ -36,20 +34,30 @@ class Difference(Model):
     """One count that differs, in words per instance: by execution and by the model."""
 
     level: str
+    """Name of the memory."""
     tensor: str
+    """Name of the tensor."""
     action: Action
+    """Reads, fills or updates."""
     executed: int
+    """Count of the execution."""
     counted: int
+    """Count of the model."""
     causes: tuple[Cause, ...]
+    """Possible causes; empty if none is known."""
 
 
 class CostDifference(Model):
     """Energy or cycles that differ, by execution and by the model; there may be several causes, or no known one."""
 
     figure: Literal["energy_pj", "cycles"]
+    """The figure."""
     executed: float
+    """Its value by execution."""
     counted: float
+    """Its value by the model."""
     causes: tuple[Cause, ...]
+    """Possible causes; empty if none is known."""
 
 
 def compared(executed: Report, other: Report) -> int:

@@ -9,20 +9,42 @@ from operator import attrgetter
 from tilewright.application.run.artifacts.layers import spec_of
 from tilewright.application.run.configuration import RunConfiguration, limit_message, limit_of
 from tilewright.application.run.network import MappedLayer
+from tilewright.documents import OriginData
 from tilewright.figures import Figure, Sheet
-from tilewright.plugin.result import Result
+from tilewright.plugin.result import Rejections, Result, Stop
 from tilewright.tables import SIZES, Column, numbers
 
 PROBLEMS = Sheet(
-    Figure("name", of=attrgetter("problem.name")),
-    Figure("layer", Column("layer"), attrgetter("problem.name")),
-    Figure("layers", of=lambda distinct: list(distinct.layers)),
-    Figure("origins", of=lambda distinct: distinct.origins_data()),
-    Figure("origin", of=lambda distinct: str(distinct.origin or "")),
-    Figure("sizes", SIZES, attrgetter("problem.long_dimensions")),
-    Figure("count", numbers("count")),
-    Figure("macs", numbers("MACs"), attrgetter("problem.macs")),
-    Figure("dimensions", of=lambda distinct: dict(distinct.problem.dimensions)),
+    Figure("name", of=attrgetter("problem.name"), kind=str, meaning="Name of the first layer with this problem."),
+    Figure(
+        "layer",
+        Column("layer"),
+        attrgetter("problem.name"),
+        kind=str,
+        meaning="Name of the first layer with this problem.",
+    ),
+    Figure(
+        "layers",
+        of=lambda distinct: list(distinct.layers),
+        kind=list[str],
+        meaning="Names of all layers with this problem.",
+    ),
+    Figure(
+        "origins",
+        of=lambda distinct: distinct.origins_data(),
+        kind=dict[str, OriginData],
+        meaning="Layer -> its place in the network's file.",
+    ),
+    Figure("origin", of=lambda distinct: str(distinct.origin or ""), kind=str, meaning="Place in the network's file."),
+    Figure("sizes", SIZES, attrgetter("problem.long_dimensions"), kind=str, meaning="Dimensions longer than 1."),
+    Figure("count", numbers("count"), kind=int, meaning="Number of executions in the network."),
+    Figure("macs", numbers("MACs"), attrgetter("problem.macs"), kind=int, meaning="Operations of one execution."),
+    Figure(
+        "dimensions",
+        of=lambda distinct: dict(distinct.problem.dimensions),
+        kind=dict[str, int],
+        meaning="Dimension -> its size.",
+    ),
     views={
         "map": "name layers origins count macs dimensions",
         "map, csv": "layer origin sizes count macs",
@@ -85,14 +107,44 @@ class Searched:
 
 SEARCHES = Sheet(
     *(
-        Figure(key, of=attrgetter(f"result.{key}"))
-        for key in "evaluated valid rejected cpu_seconds wall_seconds stop lower_bound claimed_by gap figures".split()
+        Figure(key, of=attrgetter(f"result.{key}"), kind=kind, meaning=text)
+        for key, kind, text in (
+            ("evaluated", int, "Mappings evaluated."),
+            ("valid", int, "Legal ones among them."),
+            ("rejected", int, "Mappings that the model accepts, but that break a rule of legality."),
+            ("cpu_seconds", float, "CPU time of the search."),
+            ("wall_seconds", float, "Duration of the search."),
+            ("stop", Stop, "How the search ended."),
+            ("lower_bound", float | None, "Lower bound on the objective; None if nothing is proved."),
+            ("claimed_by", str | None, "Plugins whose claim the bound is; None: it is proved, or there is none."),
+            ("gap", float | None, "Part of the value by which it may exceed the minimum; 0 is the optimum."),
+            ("figures", dict[str, float], "Figures of the mapper, by name."),
+        )
     ),
-    *map(Figure, ("stopped_by", "gap_reason", "cut")),
-    Figure("rejections", of=lambda search: search.result.rejections and search.result.rejections.model_dump()),
-    Figure("history", of=lambda search: [list(step) for step in search.result.history]),
-    Figure("cached", of=attrgetter("layer.cached")),
-    Figure("error", of=lambda search: search.layer.error and search.layer.error.message),
+    Figure("stopped_by", kind=str | None, meaning="Option whose limit ended the search; None if no limit did."),
+    Figure(
+        "gap_reason", kind=str | None, meaning="Why the proof leaves a gap; None without a gap, or if nothing tells."
+    ),
+    Figure("cut", kind=bool, meaning="Whether a limit ended a prover before its proof."),
+    Figure(
+        "rejections",
+        of=lambda search: search.result.rejections and search.result.rejections.model_dump(),
+        kind=Rejections | None,
+        meaning="Why no mapping is valid, from a sample; None if one is.",
+    ),
+    Figure(
+        "history",
+        of=lambda search: [list(step) for step in search.result.history],
+        kind=list[tuple[int, float]],
+        meaning="Number of evaluated mappings and objective, at each new best mapping.",
+    ),
+    Figure("cached", of=attrgetter("layer.cached"), kind=bool, meaning="Whether the result is of an earlier search."),
+    Figure(
+        "error",
+        of=lambda search: search.layer.error and search.layer.error.message,
+        kind=str | None,
+        meaning="Error of the search; None if there was none.",
+    ),
     views={
         "map": "evaluated valid rejected cpu_seconds wall_seconds stop stopped_by lower_bound claimed_by gap gap_reason figures rejections history cached",
         "map, csv": "evaluated stop stopped_by gap claimed_by",

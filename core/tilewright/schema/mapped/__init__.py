@@ -14,6 +14,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, FileModel, commented, read_document, validate
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.mapping.full import FullMapping
 from tilewright.schema.mapping.levels import Level, levels_of
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
@@ -103,6 +104,10 @@ class BoundMapping(Mapping):
     def levels(self) -> tuple[Level, ...]:
         """Return the loops next to the memories of the architecture, and the tiles that each keeps."""
         return levels_of(self, self.problem, self.architecture)
+
+    def full(self) -> FullMapping:
+        """Return all loops and tiles, for programs that make code from the mapping."""
+        return FullMapping.of(self, self.problem, self.architecture)
 
     def titled(self) -> str:
         """Return the loop nest below a title line."""

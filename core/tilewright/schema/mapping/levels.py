@@ -13,38 +13,44 @@ from tilewright.values import Model
 
 
 class Tile(Model):
-    """Tile of a tensor in a memory.
-
-    The tile is stationary for `steps` iterations in a row: those of `loops`, the loops directly
-    outside it that do not move the tensor. 1: every iteration brings another tile.
-    """
+    """Tile of a tensor in a memory."""
 
     tensor: str
+    """Name of the tensor."""
     words: int
+    """Words of the tile."""
     steps: int = 1
+    """Iterations in a row for which it is stationary. 1: every iteration brings another tile."""
     loops: tuple[str, ...] = ()
+    """Loops with these iterations: those directly outside the tile that do not move the tensor."""
 
 
 class MemoryUse(Model):
-    """Memory, the tiles that it keeps at one level, and the tensors that it could keep but never does.
-
-    `used_words` counts the tiles of all levels. `instances` are all that exist.
-    """
+    """Memory at one level."""
 
     name: str
+    """Name of the memory."""
     instances: int
+    """Instances that exist."""
     capacity_words: int | None = None
+    """Words of an instance; None: no limit."""
     used_words: int = 0
+    """Words of its tiles at all levels."""
     tiles: tuple[Tile, ...] = ()
+    """Tiles that it keeps at this level."""
     bypassed: tuple[str, ...] = ()
+    """Tensors that it could keep, but never does."""
 
 
 class Level(Model):
-    """Temporal loops, the memories that keep tiles inside them, and the unrolled loops inside these."""
+    """Level of a mapping: loops next to memories."""
 
     loops: tuple[str, ...] = ()
+    """Temporal loops, as text."""
     memories: tuple[MemoryUse, ...] = ()
+    """Memories that keep tiles inside these loops."""
     unrolled: tuple[str, ...] = ()
+    """Unrolled loops inside these memories, as text."""
 
 
 def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) -> tuple[Level, ...]:
@@ -55,17 +61,9 @@ def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) ->
     Raises:
         InputError: The mapping names a cluster or a tensor that does not exist.
     """
-    clusters, tensors = architecture.cluster_index, {tensor.name: tensor for tensor in problem.tensors}
-    for entry in mapping.entries:
-        wrong = (
-            [entry.target]
-            if entry.target not in clusters
-            else [name for name in entry.keep or () if name not in tensors]
-        )
-        if wrong or set(entry.temporal_tile_sizes) != set(problem.dimension_names):
-            what = f"{wrong[0]} does not exist" if wrong else "it has other dimensions than the problem"
-            raise InputError(f"the mapping cannot be drawn: {what}", hint="evaluate reports every broken rule")
-    loops, kept = list(mapping.loops()), list(_kept(mapping, architecture, tensors))
+    check_names(mapping, problem, architecture)
+    clusters = architecture.cluster_index
+    loops, kept = list(mapping.loops()), list(kept_tiles(mapping, problem, architecture))
     levels: list[Level] = []
     following = 0
     for index, entry in enumerate(mapping.entries):
@@ -99,11 +97,26 @@ def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) ->
     return tuple(level for level in levels if level.loops or level.memories or level.unrolled)
 
 
+def check_names(mapping: Mapping, problem: Problem, architecture: Architecture) -> None:
+    """Raise InputError if a mapping names a cluster or a tensor that does not exist, or has other dimensions."""
+    for entry in mapping.entries:
+        wrong = (
+            [entry.target]
+            if entry.target not in architecture.cluster_index
+            else [name for name in entry.keep or () if name not in problem.tensor_names]
+        )
+        if wrong or set(entry.temporal_tile_sizes) != set(problem.dimension_names):
+            what = f"{wrong[0]} does not exist" if wrong else "it has other dimensions than the problem"
+            raise InputError(f"the mapping cannot be drawn: {what}", hint="evaluate reports every broken rule")
+
+
 Kept = tuple[int, str, Tensor]
 """Entry, memory and tensor of a tile."""
 
 
-def _kept(mapping: Mapping, architecture: Architecture, tensors: dict[str, Tensor]) -> Iterator[Kept]:
+def kept_tiles(mapping: Mapping, problem: Problem, architecture: Architecture) -> Iterator[Kept]:
+    """Yield the tiles that memories keep, outermost first."""
+    tensors = {tensor.name: tensor for tensor in problem.tensors}
     for index, entry in enumerate(mapping.entries):
         for name in entry.keep or ():
             able = [memory for memory in architecture.cluster(entry.target).memories if memory.may_hold(tensors[name])]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.application.api.front.points import Front, FrontPoint
+from tilewright.application.documents.searches import BudgetOutput, BudgetRow
 from tilewright.errors import InputError
 from tilewright.plugin.result import gap_of, proof
 from tilewright.reports.costs import COSTS
@@ -69,15 +70,11 @@ class BudgetedNetwork(Tabular):
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map --pareto --budget-cycles --json`."""
         layers = [
-            row | {"mapping": None if point.layer.mapping is None else point.layer.mapping.to_data()}
+            BudgetRow(**row, mapping=None if point.layer.mapping is None else point.layer.mapping.to_data())
             for row, (point, _) in zip(self.rows(), (use for _, uses in self.chosen for use in uses), strict=True)
         ]
-        return {
-            "schema_version": 1,
-            "workload": self.network,
-            **attributes(self, "architecture most_cycles energy_pj cycles bound gap claimed_by"),
-            "layers": layers,
-        }
+        own = attributes(self, "architecture most_cycles energy_pj cycles bound gap claimed_by")
+        return BudgetOutput(workload=self.network, **own, layers=layers).data()
 
     def tables(self) -> Sequence[Table | str]:
         title = f"least energy of {self.network} on {self.architecture} within {self.most_cycles:,.0f} cycles"

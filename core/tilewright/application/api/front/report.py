@@ -12,6 +12,7 @@ from tilewright.application.api.call_arguments import at_least
 from tilewright.application.api.front.budgeted import BudgetedNetwork, bound_within, chosen_within
 from tilewright.application.api.front.points import Front, FrontPoint
 from tilewright.application.api.plots import FrontPlots
+from tilewright.application.documents.searches import FrontLayer, FrontOutput, FrontRow
 from tilewright.application.run.artifacts.layers import certificate_beside, certificate_of, mapping_file
 from tilewright.application.run.artifacts.summaries import (
     fallback_message,
@@ -123,28 +124,27 @@ class FrontReport(Tabular):
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map --pareto --json` and `front.json`."""
         run = self.configuration
-        return {
+        return FrontOutput(
             **head_of(self.workload, run),
-            "seed": run.seed,
-            "warnings": list(self.warnings),
-            "layers": [
-                {
-                    **PROBLEMS.data("front", front.distinct),
-                    "whole": front.whole,
-                    "points": [
-                        {
-                            name: value
-                            for name, value in row.items()
-                            if name not in (*PROBLEMS.view("front, csv"), "whole")
-                        }
-                        | {"mapping": None if point.layer.mapping is None else point.layer.mapping.to_data()}
-                        for row, point in zip(self._rows(number, front), front.points, strict=True)
-                    ],
-                    "error": None if front.fastest.error is None else str(front.fastest.error),
-                }
-                for number, front in enumerate(self.fronts, start=1)
+            seed=run.seed,
+            warnings=list(self.warnings),
+            layers=[self._layer(number, front) for number, front in enumerate(self.fronts, start=1)],
+        ).data()
+
+    def _layer(self, number: int, front: Front) -> FrontLayer:
+        shared = (*PROBLEMS.view("front, csv"), "whole")
+        return FrontLayer(
+            **PROBLEMS.data("front", front.distinct),
+            whole=front.whole,
+            points=[
+                FrontRow(
+                    **{name: value for name, value in row.items() if name not in shared},
+                    mapping=None if point.layer.mapping is None else point.layer.mapping.to_data(),
+                )
+                for row, point in zip(self._rows(number, front), front.points, strict=True)
             ],
-        }
+            error=None if front.fastest.error is None else str(front.fastest.error),
+        )
 
     @property
     def plot(self) -> FrontPlots:

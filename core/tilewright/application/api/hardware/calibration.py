@@ -18,6 +18,7 @@ from tilewright.application.api.call_arguments import at_least, checked, names_o
 from tilewright.application.api.evaluation import inputs_of
 from tilewright.application.api.load import Source, load_architecture, load_problem
 from tilewright.application.api.progress import fitting_progress, is_shown
+from tilewright.application.documents.hardware import CalibrateOutput, ErrorsRow
 from tilewright.application.run.calibration import (
     Errors,
     FitWatch,
@@ -76,15 +77,14 @@ class CalibrationReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the document that `--json` prints."""
-        return {
-            "schema_version": 1,
-            "arch": self.architecture.name,
-            "model": self.model,
-            "before": dict(self.before),
-            "after": dict(self.after),
-            "errors": self.rows(),
-            "stopped": self.stopped,
-        }
+        return CalibrateOutput(
+            arch=self.architecture.name,
+            model=self.model,
+            before=dict(self.before),
+            after=dict(self.after),
+            errors=[ErrorsRow(**row) for row in self.rows()],
+            stopped=self.stopped,
+        ).data()
 
     def tables(self) -> Sequence[Table | str]:
         """Return the parameters and the errors."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.application.api.call_arguments import checked
+from tilewright.application.documents.hardware import EstimateOutput, EstimateRow, Refusal
 from tilewright.errors import InputError, NotEstimatedError, Reason
 from tilewright.estimation.asking import Answer, Estimators, Question, current, using
 from tilewright.formats import figure
@@ -60,18 +61,17 @@ class ComponentReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the document that `--json` prints."""
-        return {
-            "schema_version": 1,
-            "component": self.component,
-            "sizes": dict(self.sizes),
-            "technology_nm": self.technology_nm,
-            "estimates": self.rows(),
-            "refusals": [
-                {"action": action, "estimator": name, "code": said.code, "message": said.message}
+        return EstimateOutput(
+            component=self.component,
+            sizes=dict(self.sizes),
+            technology_nm=self.technology_nm,
+            estimates=[EstimateRow(**row) for row in self.rows()],
+            refusals=[
+                Refusal(action=action, estimator=name, code=said.code, message=said.message)
                 for action, name, said in self.others
                 if isinstance(said, Reason)
             ],
-        }
+        ).data()
 
     def tables(self) -> Sequence[Table | str]:
         sizes = ", ".join(f"{name} {value:,.10g}" if isinstance(value, float | int) else f"{name} {value}" for name, value in self.sizes.items())  # fmt: skip

@@ -12,6 +12,8 @@ from typing import Any
 
 from tilewright.application.api.hardware.spaces import choice_columns
 from tilewright.application.api.plots import ExplorationPlots
+from tilewright.application.documents.hardware import ExploredRow, ExploreOutput
+from tilewright.application.documents.listings import ErrorData
 from tilewright.application.exploration.records import ExplorationRecord, ExploredPoint, front
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.files import write_text
@@ -93,15 +95,15 @@ class ExplorationReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the document that `--json` prints."""
-        return {
-            "schema_version": 1,
-            "exploration": self.record.key,
-            "workload": self.record.workload,
-            "space": self.record.space["name"],
+        return ExploreOutput(
+            exploration=self.record.key,
+            workload=self.record.workload,
+            space=self.record.space["name"],
             **attributes(self.record, "size strategy asked"),
-            "objective": self.record.objective.name,
-            "points": self.rows(),
-        } | ({} if self.failure is None else {"error": self.failure.data()})
+            objective=self.record.objective.name,
+            points=[ExploredRow(**row) for row in self.rows()],
+            error=None if self.failure is None else ErrorData(**self.failure.data()),
+        ).data()
 
     @property
     def plot(self) -> ExplorationPlots:

@@ -11,6 +11,7 @@ from tilewright.application.api.hardware.fits import Fit, advice, fit_of, fit_ta
 from tilewright.application.api.load import Source
 from tilewright.application.api.plan import Plan, Sources
 from tilewright.application.api.settings import Searches
+from tilewright.application.documents.hardware import FitOutput, FitRow
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
@@ -84,13 +85,12 @@ class FitReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the document that `--json` prints."""
-        return {
-            "schema_version": 1,
-            "arch": self.architecture.name,
-            "constraints": self.constraints.name,
-            "fitting": self.fitting,
-            "fits": self.rows(),
-        }
+        return FitOutput(
+            arch=self.architecture.name,
+            constraints=self.constraints.name,
+            fitting=self.fitting,
+            fits=[FitRow(**row) for row in self.rows()],
+        ).data()
 
     def tables(self) -> Sequence[Table | str]:
         """Return a row per model and answer; problems with the same answer share one."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from tilewright import library
 from tilewright.application.api.call_arguments import checked
 from tilewright.application.api.load import Source, architecture_data, load_architecture
+from tilewright.application.documents.hardware import SpaceOutput, SpaceRow
 from tilewright.application.exploration.space import ArchitectureSpace, Choice, Point
 from tilewright.errors import InputError, UnknownNameError
 from tilewright.reports.costs import COSTS
@@ -136,14 +137,13 @@ class SpaceReport(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the document that `--json` prints."""
-        return {
-            "schema_version": 1,
-            "space": self.space.name,
-            "size": len(self.space),
-            "judged": len(self.points),
-            "valid": self.valid,
-            "points": self.rows(),
-        }
+        return SpaceOutput(
+            space=self.space.name,
+            size=len(self.space),
+            judged=len(self.points),
+            valid=self.valid,
+            points=[SpaceRow(**row) for row in self.rows()],
+        ).data()
 
     def tables(self) -> Sequence[Table | str]:
         judged = "" if len(self.points) == len(self.space) else f", {len(self.points):,} of them checked"

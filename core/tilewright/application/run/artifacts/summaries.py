@@ -27,7 +27,6 @@ def title_of(workload: Workload, run: RunConfiguration, layers: Sequence[MappedL
 def head_of(workload: Workload, run: RunConfiguration) -> dict[str, Any]:
     """Return the first fields of a JSON document."""
     return {
-        "schema_version": 1,
         "workload": workload.name,
         "content": workload.content,
         "arch": run.architecture.name,

@@ -1,0 +1,415 @@
+"""Documents of searches: `map`, with `--pareto` and `--fuse`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from tilewright.application.algorithms.printed import OFFERS
+from tilewright.application.run.searched import PROBLEMS, SEARCHES
+from tilewright.documents import Document, FileData, OriginData, Output
+from tilewright.errors import Reason
+from tilewright.reports import AccessCounts, Limit, Report, SparseCounts, TensorCounts
+from tilewright.reports.costs import COSTS
+from tilewright.reports.printed import PARTS
+from tilewright.schema.alternative import Movement
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.mapping.full import FullLoop, FullTile
+from tilewright.schema.mapping.levels import Level
+from tilewright.schema.workload import Content
+
+MappingData = Annotated[dict[str, Any], FileData(Mapping)]
+"""A mapping as its file has it, without what entries inherit."""
+GroupData = Annotated[dict[str, Any], FileData(GroupMapping)]
+ReportData = Annotated[dict[str, Any], FileData(Report)]
+
+
+class EnergyRow(Document):
+    """Energy of one tensor in one component. Rows of memories have the counts of the report, too."""
+
+    _figures = ((PARTS, "rows"),)
+
+    level: str
+    """Memory, `NoC of NAME`, `compute` or `unnamed parts`."""
+    tensor: str | None
+    """Name of the tensor, or `leakage`; None for compute and for energy of no component."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Add the counts, which have flat names."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        whole = handler.resolve_ref_schema(schema)
+        counts, sparse, kinds = (
+            model.model_json_schema()["properties"] for model in (TensorCounts, SparseCounts, AccessCounts)
+        )
+        flat = {name: part for name, part in counts.items() if name != "sparse"}
+        for name, part in sparse.items():
+            if SparseCounts.model_fields[name].annotation is AccessCounts:
+                told = part["description"]
+                flat |= {
+                    f"{name}_{kind}": one | {"description": f"{told} {one['description']}"}
+                    for kind, one in kinds.items()
+                }
+            elif name != "metadata":
+                flat[name] = part
+        whole["properties"] = flat | whole["properties"]
+        return schema
+
+
+EnergyData = Annotated[dict[str, Any], FileData(EnergyRow)]
+
+
+class RunOutput(Output):
+    """First keys of the documents of a run: the work, the machine and the plugins."""
+
+    workload: str
+    """Name of the workload."""
+    content: Content
+    """Whether the workload is a whole network or a list of layers."""
+    arch: str
+    """Name of the architecture."""
+    constraints: str
+    """Name of the constraints."""
+    mapper: str
+    """Name of the mapper."""
+    model: str
+    """Name of the cost model."""
+
+
+class Best(Document):
+    """Costs of the best mapping of a layer, and its files."""
+
+    _figures = ((COSTS, "json"),)
+
+    valid: bool
+    """Whether a mapping was found."""
+    mapping_file: str | None
+    """Name of the mapping file; None if none was written."""
+    certificate_file: str | None
+    """Name of the certificate; None if nothing was proved, or written."""
+
+
+class Search(Document):
+    """Search of a layer."""
+
+    _figures = ((SEARCHES, "map"),)
+
+
+class Unsearched(Document):
+    """Rule of another tool's file that is not searched, compared with the mapping."""
+
+    name: str
+    """Name of the rule."""
+    where: str
+    """Part of the machine that it concerns."""
+    why: str
+    """Why it is not searched."""
+    missing: bool
+    """Whether the searched space lacks mappings that the rule allows; else it has more."""
+    satisfied: bool | None
+    """Whether the mapping satisfies the rule; None if nothing can tell."""
+    fault: str | None
+    """How the mapping breaks it; None if it does not."""
+
+
+class MapLayer(Document):
+    """Distinct problem of the workload, with its best mapping."""
+
+    _figures = ((PROBLEMS, "map"),)
+
+    best: Best
+    """Costs of the best mapping."""
+    mapping: MappingData | None
+    """The mapping in the form of its file; None if none was found."""
+    nest: list[str] | None
+    """Lines of the loop nest as text."""
+    loops: list[FullLoop]
+    """All loops of more than one step, outermost first."""
+    tiles: list[FullTile]
+    """All tiles, outermost first, with the number of loops outside them."""
+    levels: list[Level]
+    """Loops next to the memories of the architecture."""
+    energy: list[EnergyData]
+    """Energies by component and tensor, which add up to the total."""
+    limits: list[Limit]
+    """Possible bottlenecks; the first one binds most cycles."""
+    search: Search
+    """The search."""
+    unsearched: list[Unsearched]
+    """Rules of other tools' files that are not searched."""
+    error: str | None
+    """Why there is no mapping, or what failed on the way."""
+
+
+class Unmapped(Document):
+    """Operator of the network that is no loop nest."""
+
+    name: str
+    """Name of the operator."""
+    operator: str
+    """Kind of operator."""
+    reason: str
+    """Why it is not mapped."""
+    operations: int | None
+    """Estimated scalar operations; None if unknown."""
+    origin: OriginData | None
+    """Place in the network's file."""
+
+
+class Offer(Document):
+    """Alternative algorithm for a layer, with its costs for one occurrence."""
+
+    _figures = (
+        (OFFERS, "json"),
+        (COSTS, "steps"),
+    )
+
+    layer: str
+    """Name of the layer."""
+    count: int
+    """Number of executions of the layer."""
+    algorithm: str
+    """Plugin that offers it."""
+    name: str
+    """Name of the alternative."""
+    best: bool
+    """Whether it costs least."""
+    steps: list[str]
+    """Names of the steps, as layers."""
+    dimensions: dict[str, list[str]]
+    """Dimension of the steps -> the dimensions of the problem that it replaces."""
+    movements: list[Movement]
+    """Rearrangements of tensors in the outermost memory."""
+    exact: bool | None
+    """Whether the result is exact, apart from rounding."""
+    remark: str | None
+    """Limits of the alternative, in words."""
+    reasons: list[Reason]
+    """Why it does not apply."""
+
+
+class Totals(Document):
+    """Sums over all layers, each as often as it occurs. None while a layer has no mapping, and for a list of layers."""
+
+    _figures = ((COSTS, "totals"),)
+
+    area_um2: float | None
+    """Area of the architecture in um2; None if unknown."""
+    clock_ghz: float | None
+    """Clock of the architecture in GHz; None if unknown."""
+
+
+class MapOutput(RunOutput):
+    """Result of `map --json`, and `summary.json`."""
+
+    kind: Literal["map_output"] = "map_output"
+    """Kind of document."""
+    objective: str
+    """Name of the objective."""
+    seed: int
+    """Seed of random numbers."""
+    warnings: list[str]
+    """Names that match nothing, and operations that do not fit."""
+    layers: list[MapLayer]
+    """Distinct problems in the workload's order; an interrupted run has fewer."""
+    unmapped: list[Unmapped]
+    """Operators that are not mapped."""
+    algorithms: list[Offer]
+    """Alternatives of each layer; empty if no algorithms were requested."""
+    links: list[tuple[str, str]]
+    """Pairs of layers: the second reads a result of the first."""
+    totals: Totals
+    """Costs of the whole network."""
+
+
+class FrontRow(Document):
+    """Point of a Pareto front: a mapping that no other one beats in both energy and cycles."""
+
+    _figures = ((COSTS, "front"),)
+
+    most_cycles: int | None
+    """Cycles within which no mapping has less energy, up to the gap; None: at any number."""
+    gap: float | None
+    """Part of the energy by which it may exceed the minimum; None if nothing is proved."""
+    claimed_by: str | None
+    """Plugins whose claim the proof is; None: it is proved, or there is none."""
+    mapping_file: str | None
+    """Name of the mapping file; None if none was written."""
+    certificate_file: str | None
+    """Name of the certificate; None if nothing was proved, or written."""
+    mapping: MappingData | None
+    """The mapping in the form of its file."""
+
+
+class FrontLayer(Document):
+    """Pareto front of one distinct problem."""
+
+    _figures = ((PROBLEMS, "front"),)
+
+    whole: bool
+    """Whether the front is known to have no further points."""
+    points: list[FrontRow]
+    """The points, fewest cycles first."""
+    error: str | None
+    """Error of the search of fewest cycles."""
+
+
+class FrontOutput(RunOutput):
+    """Result of `map --pareto --json`, and `front.json`."""
+
+    kind: Literal["front_output"] = "front_output"
+    """Kind of document."""
+    seed: int
+    """Seed of random numbers."""
+    warnings: list[str]
+    """Operations that the compute units do not fit."""
+    layers: list[FrontLayer]
+    """Fronts of the distinct problems."""
+
+
+class BudgetRow(Document):
+    """Chosen mapping of some layers with one problem."""
+
+    _figures = ((COSTS, "budget"),)
+
+    layer: str
+    """Name of the first layer with this problem."""
+    dimensions: str
+    """Dimensions longer than 1, as text."""
+    count: int
+    """Number of layers that use the mapping."""
+    mapping: MappingData | None
+    """The mapping in the form of its file."""
+
+
+class BudgetOutput(Output):
+    """Result of `map --pareto N --budget-cycles N --json`."""
+
+    kind: Literal["budget_output"] = "budget_output"
+    """Kind of document."""
+    workload: str
+    """Name of the network."""
+    architecture: str
+    """Name of the architecture."""
+    most_cycles: float
+    """Budget in cycles."""
+    energy_pj: float
+    """Energy of the network in pJ."""
+    cycles: int
+    """Cycles of the network."""
+    bound: float
+    """Lower bound on the energy within the budget, in pJ."""
+    gap: float
+    """Largest possible saving within the budget, as a fraction."""
+    claimed_by: str | None
+    """Plugins whose claim the bound is; None: it is proved."""
+    layers: list[BudgetRow]
+    """Chosen mappings."""
+
+
+class FusedGroupOutput(Output):
+    """Result of `map GROUP --fuse --json`."""
+
+    kind: Literal["fused_group_output"] = "fused_group_output"
+    """Kind of document."""
+    objective: str
+    """Name of the objective."""
+    proved: bool
+    """Whether nothing in the space costs less."""
+    space: str
+    """The searched space, in words."""
+    mapper: PluginRecord
+    """The group mapper."""
+    gap: float | None
+    """Distance to the bound as a fraction of it; None without a bound."""
+    bound: float | None
+    """Lower bound on the objective in the space."""
+    unfused_proved: bool
+    """Whether the mapping without fusion is optimal, too."""
+    saved_words: int
+    """Words that the outermost memory moves less than without fusion."""
+    mapping: GroupData
+    """The group mapping in the form of its file."""
+    fused: ReportData
+    """Report of the group mapping."""
+    unfused: ReportData
+    """Report of the best mapping without fusion."""
+
+
+class GainOutput(Output):
+    """Bound on what fusion can save in a network (`tw.fusion_gain`)."""
+
+    kind: Literal["fusion_gain_output", "fused_network_output"] = "fusion_gain_output"
+    """Kind of document."""
+    workload: str
+    """Name of the network."""
+    architecture: str
+    """Name of the architecture."""
+    objective: str
+    """Name of the objective."""
+    unfused: float
+    """The objective without fusion."""
+    least: float | None
+    """Lower bound on the objective with results in `home`; None if edges are unknown."""
+    gain: float | None
+    """Largest possible saving, as a fraction."""
+    home: str | None
+    """On-chip memory where results may stay; None if no single one may hold them."""
+    claimed_by: str | None
+    """Plugins whose claim the bound is; None: it is proved."""
+    may_stay: list[str]
+    """Layers whose results may stay."""
+    unknown: list[str]
+    """Layers for which the workload does not state whose results they read."""
+
+
+class Resident(Document):
+    """Result that stays on chip."""
+
+    maker: str
+    """Layer that makes it."""
+    readers: list[str]
+    """Layers that read it."""
+    words: float
+    """Its words of the memory; values may be narrower than a word."""
+
+
+class NetworkLayer(Document):
+    """Layer of a fused network."""
+
+    _figures = ((COSTS, "layers"),)
+
+    name: str
+    """Name of the layer."""
+    mapping: MappingData | None
+    """The mapping in the form of its file."""
+
+
+class FusedNetworkOutput(GainOutput):
+    """Result of `map NET --fuse --json`, and `network.json`."""
+
+    kind: Literal["fused_network_output"] = "fused_network_output"
+    """Kind of document."""
+    fused: float
+    """The objective with fusion."""
+    saved: float
+    """Saving against the cost without fusion, as a fraction."""
+    energy_pj: float
+    """Energy of the network in pJ."""
+    cycles: float
+    """Cycles of the network."""
+    bound: float | None
+    """Lower bound over all choices of results that stay; None if edges are unknown."""
+    gap: float | None
+    """Largest possible further saving, as a fraction."""
+    proved: bool
+    """Whether no choice costs less."""
+    residents: list[Resident]
+    """Results that stay."""
+    layers: list[NetworkLayer]
+    """Layers in the order of the workload."""
