@@ -9,6 +9,7 @@ import tilewright as tw
 from support.networks import Part, joined
 from support.onnx_models import Array, walk
 from tilewright.errors import InputError
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.read import shape_of
 from tilewright_frontends import TransformerOptions
 from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network
@@ -45,6 +46,11 @@ LOOKED_UP = {
 
 def load(name: str, **sizes: int) -> tw.Workload:
     return tw.load(name, kind="workload", sizes=sizes)
+
+
+def small(batch: int | None = None) -> tw.Workload:
+    """The network that a test put among the others."""
+    return TransformersFrontend(TransformerOptions(batch=batch)).load("small")
 
 
 def llama(layers: int, hidden: int, mlp: int, tokens: int, keys: int) -> int:
@@ -179,7 +185,7 @@ def test_a_block_along_its_reads_computes_an_attention_and_an_mlp(
     width = groups * shared * head
     block = Block(1, width, groups * shared, 6, shared=shared, head=head, gated=gated)
     monkeypatch.setitem(NETWORKS, "small", Network("", {"stack": (block, 0)}, tokens, ""))
-    network = TransformersFrontend(TransformerOptions(batch=batch)).load("small")
+    network = small(batch)
     rng = np.random.default_rng(batch)
     operators = {each.name: {"Softmax": "Softmax"}.get(each.operator, "Mul") for each in network.unmapped}
     order = {name: place for place, name in enumerate(operators)}
@@ -211,6 +217,88 @@ def test_a_block_along_its_reads_computes_an_attention_and_an_mlp(
     np.testing.assert_allclose(results["stack.attention.out"], context @ operands["stack.attention.out", "B"])
     activated = results["stack.mlp.up"] * (results["stack.mlp.gate"] if gated else 1)
     np.testing.assert_allclose(results["stack.mlp.down"], activated @ operands["stack.mlp.down", "B"])
+
+
+@pytest.mark.parametrize("across", [0, 3])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_the_sum_of_attentions_and_mlp_reaches_the_last_product(
+    across: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The input of the block is 0 here, and norms change nothing."""
+    tokens, hidden = 3, 4
+    sound, block = Block(1, hidden, 2, 6, head=2), Block(1, hidden, 2, 6, head=2, across=across)
+    stacks = ({"sound": (sound, across)} if across else {}) | {"stack": (block, 0)}
+    monkeypatch.setitem(NETWORKS, "small", Network("", stacks, tokens, "", ("head", 5, bool(across))))
+    network = small(batch)
+    rng = np.random.default_rng(batch)
+    results = {layer.name: rng.integers(-9, 9, shape_of(layer.problem, "Z")).astype(float) for layer in network.layers}
+    attentions = ["stack.attention.out", *(["stack.cross.out"] if across else [])]
+    sums = {"stack.cross.q": attentions[:1]} if across else {}
+    sums |= {"stack.mlp.up": attentions, "head": [*attentions, "stack.mlp.down"]}
+    for reader, makers in sums.items():
+        parts = [read for name, tensor, read in network.edges if (name, tensor) == (reader, "A")]
+        assert [read.maker for read in parts] == makers == list(network.layer(reader).after or ())
+        operand = np.zeros(shape_of(network.layer(reader).problem, "A"))
+        for read in parts:
+            made, words = read.points()
+            operand[words] += results[read.maker][made]
+        expected = np.sum([results[maker].reshape(batch, tokens, hidden) for maker in makers], axis=0)
+        if reader == "head" and not across:  # the first token of each sequence
+            expected = expected[:, :1]
+        np.testing.assert_array_equal(operand.reshape(expected.shape), expected)
+        assert {read.whole for read in parts} == {("c",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bert_base", ["attention.out via norm_0"]),
+        ("llama3_8b", ["attention.out via norm_1"]),
+        ("whisper_small", ["attention.out via norm_1", "cross.out via norm_1"]),
+        ("mixtral_8x7b", []),  # a router decides which tokens an expert reads
+    ],
+)
+def test_an_mlp_reads_the_attentions_of_its_block_behind_a_norm(name: str, expected: list[str]) -> None:
+    network = load(name)
+    stack = list(NETWORKS[name].stacks)[-1]
+    reads = [read for layer, tensor, read in network.edges if (layer, tensor) == (f"{stack}.mlp.up", "A")]
+    told = [f"{read.maker} via {' '.join(read.through)}".replace(f"{stack}.", "") for read in reads]
+    assert told == expected
+    assert {operator for read in reads for operator in read.through} <= {each.name for each in network.unmapped}
+
+
+def test_without_a_last_product_the_parts_of_the_sum_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NETWORKS, "small", Network("", {"stack": (Block(2, 4, 2, 6, head=2), 0)}, 3, ""))
+    assert {layer.name for layer in small().layers if layer.returned} == {"stack.attention.out"}
+
+
+def test_a_block_may_keep_the_sum_on_chip_and_no_bound_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attention's result is a further result that may stay, until the MLP's is added to it."""
+    block = Block(2, 4, 2, 4, head=2, gated=True, cached=True)
+    monkeypatch.setitem(NETWORKS, "small", Network("", {"stack": (block, 0)}, 2, "", ("head", 4, True)))
+    stated = small()
+    sums = {"stack.mlp.up", "stack.mlp.gate", "head"}
+    unknown = stated.model_copy(
+        update={
+            "layers": tuple(
+                layer.model_copy(update={"reads": FrozenDict({t: r for t, r in layer.reads.items() if t != "A"})})
+                if layer.name in sums
+                else layer
+                for layer in stated.layers
+            )
+        }
+    )
+    arch = tw.load("eyeriss", "architecture").replace({"GlobalBuffer.capacity_words": 64})
+    settings: dict[str, object] = {"objective": "energy", "progress": False}
+    with_sums, without = (tw.fuse_network(network, arch, **settings) for network in (stated, unknown))  # type: ignore[arg-type]
+    assert set(with_sums.gain.may_stay) - set(without.gain.may_stay) == {"stack.attention.out"}
+    assert with_sums.gain.unfused == without.gain.unfused and with_sums.gain.least == without.gain.least
+    assert with_sums.value < without.value and with_sums.bound == pytest.approx(with_sums.value)
+    (kept,) = (resident for resident in with_sums.residents if resident.maker == "stack.attention.out")
+    assert stated.layers[kept.last].name == "stack.mlp.down" and set(kept.operands) == {
+        "stack.mlp.up",
+        "stack.mlp.gate",
+    }
 
 
 def test_keys_of_the_cache_are_no_words_of_the_layer_that_makes_the_others() -> None:

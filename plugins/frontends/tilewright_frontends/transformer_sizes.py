@@ -64,6 +64,7 @@ class Block:
         across: tokens of another stack that cross-attention reads; 0: no cross-attention.
         cached: whether keys and values of earlier tokens are kept.
         latent: widths of latent attention; None: keys and values have matrices of their own.
+        norm_last: whether a norm follows each residual addition, instead of being in front of attention and MLP.
     """
 
     count: int
@@ -79,6 +80,7 @@ class Block:
     across: int = 0
     cached: bool = False
     latent: Latent | None = None
+    norm_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,14 +110,14 @@ _DEEPSEEK = Latent(query=1536, keys=512, position=64, value=128)
 NETWORKS: dict[str, Network] = {
     "bert_base": Network(
         "BERT base, encoder, 512 tokens",
-        {"encoder": (Block(12, 768, 12, 3072), 0)},
+        {"encoder": (Block(12, 768, 12, 3072, norm_last=True), 0)},
         512,
         "Devlin et al., NAACL 2019, section 3",
         ("pooler", 768, False),
     ),
     "bert_large": Network(
         "BERT large, encoder, 512 tokens",
-        {"encoder": (Block(24, 1024, 16, 4096), 0)},
+        {"encoder": (Block(24, 1024, 16, 4096, norm_last=True), 0)},
         512,
         "Devlin et al., NAACL 2019, section 3",
         ("pooler", 1024, False),

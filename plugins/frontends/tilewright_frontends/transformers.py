@@ -4,8 +4,10 @@ Equal blocks appear once; their number is the layers' count. Sizes are the token
 cached keys and values (`cache`), and the batch. `seq=2048` is a prefill, `seq=1 cache=2047` one decoding step. Every
 product of every token is counted, even if masked. Norms, softmax, activations and look-ups are listed, not mapped.
 
-Reads tell which words of queries, keys, values, scores, contexts and activations a product reads. Inputs of blocks are
-sums with earlier ones, and a router decides which tokens an expert reads. So these reads are unknown.
+Reads tell which words of queries, keys, values, scores, contexts and activations a product reads. An MLP and a
+cross-attention read the sum of the attentions before them in the block. The last product reads the sum with the MLP, too.
+The input of the block is added to that sum. It comes from the block before, so queries, keys and values have unknown
+reads. A router decides which tokens an expert reads, so these reads are unknown, too.
 """
 
 from __future__ import annotations
@@ -76,6 +78,10 @@ PRODUCTS = (".scores", ".context")
 """Ends of the names of layers without a matrix of the network: all their operands are results."""
 
 
+Sums = Sequence[tuple[str, tuple[str, ...]]]
+"""Layers whose results are added, and the norms that each result passes."""
+
+
 class _Maker:
     """Collector of layers. Its methods return the names of the layers that the next ones read."""
 
@@ -87,6 +93,7 @@ class _Maker:
     def network(self, network: Network, seq: int, cache: int) -> None:
         """Add a network; with a cache, the stages before the first cached block have already run."""
         last: tuple[str, ...] = ()
+        sums: Sums = ()
         for name, (outward, inward, positions, window, stride) in {} if cache else network.pictures.items():
             strides, dilations = (stride,) * len(window), (1,) * len(window)
             channels = outward, inward
@@ -97,18 +104,29 @@ class _Maker:
         for stack, (block, fixed) in network.stacks.items():
             if isinstance(block, StateSpace):
                 hidden, tokens = block.hidden, fixed or seq
-                last = self.states(stack, block, tokens, last)
+                last, sums = self.states(stack, block, tokens, last), ()
             elif block.cached or not cache:
                 hidden, tokens = block.hidden, fixed or seq
-                last = self.blocks(stack, block, tokens, cache if block.cached else 0, last)
+                last, sums = self.blocks(stack, block, tokens, cache if block.cached else 0, last)
         if network.head is not None:
             name, width, every = network.head
-            self.add(self.product(name, tokens if every else 1, hidden, width), last)
+            read = self.added(sums, tokens, hidden, every) if sums else None
+            self.add(self.product(name, tokens if every else 1, hidden, width), last, A=read)
+        else:
+            parts = {name for name, _ in sums[:-1]}  # the network returns their sum
+            self.layers = [
+                layer.model_copy(update={"returned": True}) if layer.name in parts else layer for layer in self.layers
+            ]
 
-    def blocks(self, stack: str, block: Block, tokens: int, cache: int, last: tuple[str, ...]) -> tuple[str, ...]:
+    def blocks(
+        self, stack: str, block: Block, tokens: int, cache: int, last: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], Sums]:
         """Add all blocks of a stack.
 
-        `last` names the layers that produce its first tokens, or the input of its cross-attention.
+        Return the layers whose results are added up to its tokens, and their sum; () if a router decides about it.
+
+        Args:
+            last: layers that produce its first tokens, or the input of its cross-attention.
         """
         if not last or block.across:
             self.skip(f"{stack}.embedding", "Gather", "a look-up of tokens", 0, 1)
@@ -119,10 +137,31 @@ class _Maker:
             done = self.attention(f"{stack}.attention", block, tokens, cache + tokens, tokens, before, before)
         if block.across:
             made = 0 if cache else block.across
-            done = self.attention(f"{stack}.cross", block, tokens, block.across, made, done, last)
+            read = self.added([(done[0], ())], tokens, block.hidden)
+            done += self.attention(f"{stack}.cross", block, tokens, block.across, made, done, last, read)
         norm = 6 * self.batch * tokens * block.hidden
         self.skip(f"{stack}.norm", "Norm", "works element by element", norm, 2 * block.count)
-        return self.mlp(f"{stack}.mlp", block, tokens, done)
+        if block.experts > 1:
+            return self.mlp(f"{stack}.mlp", block, tokens, done[-1:], None), ()
+        norms = [f"{stack}.norm_{2 * block.count - number}" for number in (2, 1)] if block.norm_last else []
+        first = (f"{stack}.norm_{0 if block.norm_last else 1}",)
+        read = self.added([(name, first) for name in done], tokens, block.hidden)
+        ends = self.mlp(f"{stack}.mlp", block, tokens, done, read)
+        every = (*((name, tuple(norms)) for name in done), *((name, tuple(norms[1:])) for name in ends))
+        return (*done, *ends), every
+
+    def added(self, sums: Sums, tokens: int, hidden: int, every: bool = True) -> list[Read]:
+        """Return the reads of the tokens that are the sum of some results, or of the first token of each sequence.
+
+        A norm needs all channels of a token together.
+
+        Args:
+            sums: layers, and the norms that their results pass.
+        """
+        sizes, words = {"t": self.batch * tokens if every else self.batch, "c": hidden}, ["t", "c"]
+        made = words if every or tokens == 1 else [f"{tokens}*t", "c"]
+        data = {"sizes": sizes, "made": made, "read": words, "whole": ("c",)}
+        return [Read.model_validate({"maker": maker, "through": norms} | data) for maker, norms in sums]
 
     def attention(
         self,
@@ -133,14 +172,15 @@ class _Maker:
         made: int,
         before: tuple[str, ...],
         others: tuple[str, ...],
+        read: Sequence[Read] | None = None,
     ) -> tuple[str, ...]:
         """Add an attention.
 
         `keys` is the number of tokens whose keys and values are read. Of these, `made` are computed
-        now, from layers `others`.
+        now, from layers `others`. `read` are the words of layers `before`; None: unknown.
         """
         width, groups = block.heads * block.head, block.heads // block.shared
-        q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count)
+        q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count, A=read)
         k, v = (
             self.add(
                 self.product(f"{name}.{letter}", made, block.hidden, groups * block.head),
@@ -241,7 +281,10 @@ class _Maker:
             self.product(f"{stack}.out", tokens, inner, block.hidden), (f"{stack}.steps", *steps, *done), count
         )
 
-    def mlp(self, name: str, block: Block, tokens: int, before: tuple[str, ...]) -> tuple[str, ...]:
+    def mlp(
+        self, name: str, block: Block, tokens: int, before: tuple[str, ...], known: Sequence[Read] | None
+    ) -> tuple[str, ...]:
+        """Add an MLP, or a router and experts. `known` are the reads of layers `before`; None: unknown."""
         routed = before
         if block.experts > 1:
             routed = self.add(self.product(f"{name}.router", tokens, block.hidden, block.experts), before, block.count)
@@ -252,7 +295,7 @@ class _Maker:
             made: tuple[str, ...] = ()
             for first in ("up", "gate") if block.gated else ("up",):
                 problem = nests.gemm(f"{name}.{first}{suffix}", (share, block.hidden), inward)
-                made += self.add(problem, read, experts * block.count)
+                made += self.add(problem, read, experts * block.count, A=known)
             problem = nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward)
             reads = [Read(maker=maker, through=(f"{name}.activation_0",)) for maker in made]
             ends += self.add(problem, made, experts * block.count, A=reads)
@@ -272,10 +315,10 @@ class _Maker:
         before: tuple[str, ...],
         count: int = 1,
         returned: bool = False,
-        **reads: Sequence[Read],
+        **reads: Sequence[Read] | None,
     ) -> tuple[str, ...]:
-        """Add a layer. `returned`: its result goes into the cache, too."""
-        known = {operand: tuple(read) for operand, read in reads.items()}
+        """Add a layer. `returned`: its result goes into the cache, too. Reads that are None are unknown."""
+        known = {operand: tuple(read) for operand, read in reads.items() if read is not None}
         if not problem.name.endswith(PRODUCTS):
             known = {tensor.name: () for tensor in problem.operands if tensor.role == "weight"} | known
         layer = Layer(problem=problem, after=before, count=count, reads=FrozenDict(known), returned=returned)

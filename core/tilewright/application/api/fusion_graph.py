@@ -143,7 +143,7 @@ class FusionGraph(Tabular):
                 elif not whole.fills(layer.problem, operand):
                     yield f"{maker} makes only a part of {layer.name}.{operand}"
             if reads and layer.count != made.count:
-                yield f"{layer.name} is executed {layer.count} times, and {maker} {made.count} times"
+                yield f"{layer.name} and {maker} have different counts, {layer.count} and {made.count}"
 
     @cached_property
     def _order(self) -> dict[str, int]:

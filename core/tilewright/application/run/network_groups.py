@@ -123,7 +123,7 @@ def _obstacles(workload: Workload, names: Sequence[str]) -> Iterator[Reason]:
             break
     for layer in chosen:
         if layer.count != chosen[0].count:
-            text = f"it is executed {layer.count} times, and {chosen[0].name} {chosen[0].count} times"
+            text = f"it and {chosen[0].name} have different counts, {layer.count} and {chosen[0].count}"
             yield Reason(code="count", where=layer.name, message=text)
     for layer in chosen[1:]:
         if layer.after is None:

@@ -70,7 +70,7 @@ def test_each_read_says_whether_it_stays_and_why_not() -> None:
     [
         ({}, "tpu_v1", "no single on-chip memory may hold both operands and results"),
         ({}, SMALL, "its 1,024 words do not fit Buffer, which has 1,023"),
-        ({"count": 3}, MACHINE, "L1 is executed 3 times, and L0 1 times"),
+        ({"count": 3}, MACHINE, "L1 and L0 have different counts, 3 and 1"),
         ({"weight": True}, MACHINE, "Buffer may not hold L1.B (weight)"),
         ({"later": True}, MACHINE, "it is not stated whose results L2 reads"),
     ],

@@ -202,6 +202,15 @@ def test_a_gate_is_no_edge_of_one_maker() -> None:
     check_counts(network, made)
 
 
+def test_an_mlp_reads_its_input_once_for_both_of_its_first_products() -> None:
+    network = tw.load("llama3_8b", "workload", sizes={"seq": 8})
+    made = attention(network, "decoder.mlp", "up gate down")
+    (edge,) = made.group.edges
+    assert edge.layers == {"decoder.mlp.up": "A", "decoder.mlp.gate": "A"}
+    assert made.rows[edge.tensor] == {("decoder.mlp.up", "K"), ("decoder.mlp.gate", "K")}  # the norm needs its row
+    check_counts(network, made)
+
+
 def test_every_layer_of_a_resnet_keeps_its_dimensions_and_padding() -> None:
     network = tw.load("resnet50", "workload")
     made = grouped(network)
@@ -329,7 +338,7 @@ def test_layers_that_cannot_be_one_group_are_told() -> None:
     with pytest.raises(NotConformableError) as caught:
         grouped(network)
     assert [str(reason) for reason in caught.value.reasons] == [
-        "c: it is executed 2 times, and a 1 times [count]",
+        "c: it and a have different counts, 2 and 1 [count]",
         "b: the workload does not state whose results it reads [reads]",
     ]
     with pytest.raises(NotConformableError, match="d: b runs before it, and is not among the layers"):
