@@ -39,6 +39,7 @@ from tilewright_adapters.timeloop.reading.sections import OURS, Sections
 from tilewright_adapters.timeloop.reading.shape import read_problem, value_bits
 from tilewright_adapters.timeloop.reading.sparse import with_sparse
 from tilewright_adapters.timeloop.recorded import figures
+from tilewright_adapters.timeloop.writing.axes import with_levels_between
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint, limits
 from tilewright_adapters.timeloop.writing.outline import Outline, outline
 from tilewright_adapters.timeloop.writing.sparse import refuse_sparse
@@ -134,6 +135,7 @@ def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str
 
 def _planned(inputs: InputSet, version: Version) -> tuple[Outline, list[LevelConstraint]]:
     """Return the outline and constraints to write, with the reasons against them."""
+    inputs = with_levels_between(inputs)
     plan = outline(inputs, {"v3": V3, "v4": V4}[version])
     refuse_sparse(plan)
     rules = limits(inputs, plan, at_least=version == "v4")

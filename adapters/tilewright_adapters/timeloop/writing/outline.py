@@ -307,7 +307,7 @@ def _unroll(nest: Nest, architecture: Architecture, mapping: Mapping, index: int
             result.refuse(
                 "two_axes",
                 place(mapping, index),
-                f"unrolls {name} along X and along Y; a Timeloop level has one of them",
+                f"unrolls {name} along X and along Y; a Timeloop level has one of them, and a level between would change counts",
             )
         earlier = [loop.dimension for loop in mine]
         if name in earlier and earlier[-1] != name:

@@ -205,6 +205,58 @@ def _two_axes(data: dict[str, Any]) -> None:
     data["entries"][4]["spatial_tile_sizes"] = {"Q": 1}
 
 
+MESH = """
+name: mesh
+clusters:
+- {name: DRAM, memories: [{name: DRAM, read_energy_pj: 200, write_energy_pj: 200}]}
+- name: Buffer
+  memories: [{name: Buffer, capacity_words: 4096, read_energy_pj: 6, write_energy_pj: 6}]
+  fanout: {size: 4, axis: Y}
+- {name: Row, fanout: {size: 4, axis: X}}
+- {name: Unit, memories: [{name: Registers, capacity_words: 64, read_energy_pj: 1, write_energy_pj: 1}]}
+compute: {energy_per_operation_pj: 1}
+"""
+
+
+def on_a_mesh(unrolled: dict[str, dict[str, int]]) -> InputSet:
+    """Return a product on a 4 x 4 mesh. `unrolled`: cluster -> tile sizes after its unrolling."""
+    problem = Problem.model_validate(
+        {
+            "name": "product",
+            "dimensions": {"M": 2, "K": 16, "N": 4},
+            "tensors": [
+                {"name": "A", "role": "input", "projection": ["M", "N"]},
+                {"name": "B", "role": "weight", "projection": ["N", "K"]},
+                {"name": "Z", "role": "output", "projection": ["M", "K"]},
+            ],
+        }
+    )
+    tile, names = dict(problem.dimensions), list(problem.tensor_names)
+    entries: list[dict[str, Any]] = [{"target": "DRAM", "keep": names, "temporal_tile_sizes": dict(tile)}]
+    entries.append({"target": "Buffer", "keep": names})
+    entries += [{"target": cluster, "spatial_tile_sizes": sizes} for cluster, sizes in unrolled.items()]
+    entries.append({"target": "Unit", "keep": names})
+    entries.append({"target": "Unit", "temporal_tile_sizes": dict.fromkeys(tile, 1), "temporal_order": list(tile)})
+    return InputSet(problem, Architecture.from_yaml(MESH), Mapping.model_validate({"entries": entries}))
+
+
+@versions
+def test_a_dimension_along_both_axes_needs_a_level_that_keeps_nothing(adapter: TimeloopAdapter) -> None:
+    """Timeloop's maintainers give this way in issue 162: the level between unrolls the second axis."""
+    inputs = on_a_mesh({"Buffer": {"K": 4}, "Row": {"K": 1}})
+    assert holds(adapter, inputs)
+    seen = read(adapter, adapter.render(inputs), ours=False)
+    assert seen.architecture is not None and seen.mapping is not None
+    level = next(memory for memory in seen.architecture.memories if memory.name == "Row_axis")
+    assert level.holds == () and level.read_energy_pj == 0
+    kept = {entry.target: entry.keep for entry in seen.mapping.entries if entry.keep is not None}
+    assert kept["Row_axis"] == () and seen.architecture.compute_instances == 16
+
+
+def test_a_level_between_that_would_change_counts_is_refused() -> None:
+    assert codes(on_a_mesh({"Buffer": {"K": 8, "N": 2}, "Row": {"K": 4, "N": 2}})) == {"two_axes"}
+
+
 def _unvisited(data: dict[str, Any]) -> None:
     del data["entries"][2]["keep"]
 
