@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema
 from tilewright.errors import InputError
 from tilewright.formats import figure
 from tilewright.schema import attribute, units
-from tilewright.schema.component import Component, Estimated, outdated
+from tilewright.schema.component import Component, Estimated, outdated, required_without
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name, Problem, Role, Tensor
@@ -247,7 +247,9 @@ class Memory(Model):
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Describe files, with texts that have units."""
         schema = super().__get_pydantic_json_schema__(core, handler)
-        units.describe(handler.resolve_ref_schema(schema), units.MEMORY)
+        whole = handler.resolve_ref_schema(schema)
+        units.describe(whole, units.MEMORY)
+        required_without(whole, ("read_energy_pj", "write_energy_pj"))
         return schema
 
     @property
@@ -433,6 +435,13 @@ class Compute(Model):
     """Component that a unit is built from; a missing energy is estimated from it."""
     estimates: tuple[Estimated, ...] = ()
     """Sources of estimated values."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe files, with components in place of energies."""
+        schema = super().__get_pydantic_json_schema__(core, handler)
+        required_without(handler.resolve_ref_schema(schema), ("energy_per_operation_pj",))
+        return schema
 
 
 class Architecture(FileModel):

@@ -32,6 +32,12 @@ class Component(Model):
         return {"name": value} if isinstance(value, str) else value
 
 
+def required_without(schema: dict[str, Any], energies: tuple[str, ...]) -> None:
+    """Let the JSON schema of a part require energies only if it names no component, which they are estimated from."""
+    schema["required"] = [name for name in schema["required"] if name not in energies]
+    schema |= {"if": {"required": ["component"]}, "else": {"required": list(energies)}}
+
+
 SIZES = ("capacity_words", "word_bits", "block_words", "instances_per_macro", "component")
 """Fields of a part that its estimates depend on."""
 

@@ -19,7 +19,7 @@ from tilewright.application.api.load.kinds import SCHEMAS
 from tilewright.application.cli.schema import KINDS, json_schema
 from tilewright.application.exploration.space import ArchitectureSpace
 from tilewright.errors import InputError
-from tilewright.schema.document import FileModel, read_document
+from tilewright.schema.document import FileModel, parse_document, read_document
 from tilewright.testing.strategies import architectures, mappings, problems, sparse
 
 OURS = sorted(
@@ -166,3 +166,17 @@ def test_what_the_reader_refuses_is_refused() -> None:
             else:
                 assert not faults(other), (file.name, text)
     assert refused > 200 and len(missed) <= refused // 20, missed
+
+
+def test_units_and_components_are_valid(tilewright: Command) -> None:
+    """As `library new` writes them; a part without a component needs its energies."""
+    data = parse_document(tilewright("library", "new", "mine", "--buffer-bandwidth", "64B/cycle").out).data
+    assert data["clusters"][1]["memories"][0]["size"] == "128 KiB" and faults(data) == []
+    for path, value in (("size", 128), ("size", "128 KB"), ("bandwidth", "8 GB"), ("component", None)):
+        wrong = copy.deepcopy(data)
+        wrong["clusters"][1]["memories"][0][path] = value
+        if value is None:
+            del wrong["clusters"][1]["memories"][0][path]
+        assert faults(wrong), (path, value)
+        with pytest.raises(InputError):
+            tw.load(wrong)
