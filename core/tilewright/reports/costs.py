@@ -43,8 +43,8 @@ COSTS = Sheet(
         # layers, and networks
         "map": "energy_pj cycles utilization:3 edp:4",
         "map, end": "limited_by:2",
-        "json": "cycles energy_pj edp utilization",
-        "csv": "energy_pj cycles edp utilization",
+        "json": "cycles energy_pj edp utilization limited_by",
+        "csv": "energy_pj cycles edp utilization limited_by",
         "totals": "macs cycles energy_pj edp",
         "page": "energy_pj cycles edp",
         "page, totals": "energy_pj cycles edp",

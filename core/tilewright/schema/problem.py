@@ -250,6 +250,32 @@ class Problem(FileModel):
         """Dimensions longer than 1, as text: `K=64 C=3`."""
         return " ".join(f"{name}={size}" for name, size in self.dimensions.items() if size > 1)
 
+    @property
+    def stride(self) -> str | None:
+        """Strides of windows as text, such as `2` or `2x1`; None if all are 1."""
+        return self._steps(of_windows=False)
+
+    @property
+    def dilation(self) -> str | None:
+        """Dilations of windows as text, such as `2` or `2x1`; None if all are 1."""
+        return self._steps(of_windows=True)
+
+    def _steps(self, of_windows: bool) -> str | None:
+        """Return the coefficients of windows, or of the other dimensions, in an operand's sliding coordinates."""
+        for tensor in self.operands:
+            sliding = [
+                rank.terms
+                for rank in tensor.projection
+                if len(rank.terms) > 1 or max(rank.terms.values(), default=1) > 1
+            ]
+            steps = [
+                max((c for name, c in terms.items() if (name in self.windows) == of_windows), default=1)
+                for terms in sliding
+            ]
+            if any(step > 1 for step in steps):
+                return str(steps[0]) if len(set(steps)) == 1 else "x".join(map(str, steps))
+        return None
+
     def tensor(self, name: str) -> Tensor:
         """Return the tensor of that name. Raises KeyError."""
         for tensor in self.tensors:

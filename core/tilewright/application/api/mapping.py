@@ -16,12 +16,13 @@ from tilewright.application.api.load.places import located
 from tilewright.application.api.mapping_report import MappingReport
 from tilewright.application.api.plan import Plan, Sources, folder_of
 from tilewright.application.api.progress import mapping_progress
+from tilewright.application.api.sensitivity import checked_percent, effects
 from tilewright.application.api.settings import MapSettings
 from tilewright.application.exploration.cluster import Cluster
 from tilewright.application.run.artifacts.layers import save_layer
 from tilewright.application.run.evaluation import record_of
 from tilewright.application.run.network import MappedLayer, map_workload
-from tilewright.errors import PluginError
+from tilewright.errors import InputError, PluginError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AlgorithmSpec
@@ -52,6 +53,11 @@ def map(
     """
     plan, configuration = Plan.of_one(workload, arch, settings)
     algorithms, cluster = settings["algorithms"], settings["cluster"]
+    more = checked_percent(settings["sensitivity"])
+    if more is not None and (algorithms or cluster):
+        raise InputError(
+            "sensitivity is for layers that are searched here as they are", hint="leave algorithms and cluster out"
+        )
     network = plan.workload
     counted = one_of("movement", settings["movement"], ("counted", "none")) == "counted"
     built = None if algorithms is None else _built(algorithms, settings["algorithm_options"])
@@ -71,7 +77,11 @@ def map(
                 save_layer(folder, len(layers), layer, configuration, steps_of)
             if seen:
                 seen.done(layer.distinct)
-    return MappingReport(network, configuration, tuple(layers), expansion=expansion).summarised(folder)
+    report = MappingReport(network, configuration, tuple(layers), expansion=expansion)
+    if more is not None and report.complete:
+        told = effects(network, configuration, report.layers, more, jobs=plan.jobs, cache=plan.results)
+        report = replace(report, sensitivity=tuple(told))
+    return report.summarised(folder)
 
 
 def _built(algorithms: str | Sequence[str], options: MappingOf[str, Any] | None) -> list[BuiltAlgorithm]:

@@ -15,12 +15,14 @@ from tilewright.application.algorithms.totals import Choice, Cost, choices
 from tilewright.application.api.page.network import network_page
 from tilewright.application.api.plots import NetworkPlots
 from tilewright.application.api.sections import added_sections, are_added
+from tilewright.application.api.sensitivity import Effect, lines
 from tilewright.application.documents.searches import (
     Best,
     MapLayer,
     MapOutput,
     Offer,
     Search,
+    Sensitivity,
     Totals,
     Unmapped,
     Unsearched,
@@ -80,6 +82,8 @@ class MappingReport(Tabular):
 
     If algorithms were requested, `expansion` holds their alternatives, and `layers` the steps of all of them. `choices`
     lists the total cost of each alternative, and totals are those of the best ones.
+
+    `sensitivity` has the effects of larger bandwidths and capacities, if they were requested.
     """
 
     workload: Workload
@@ -88,6 +92,7 @@ class MappingReport(Tabular):
     folder: Path | None = None
     unwritten: OutputError | None = None
     expansion: Expansion | None = None
+    sensitivity: tuple[Effect, ...] = ()
 
     def __repr__(self) -> str:
         where = self.configuration.architecture.name
@@ -236,22 +241,33 @@ class MappingReport(Tabular):
         saved = replace(self, folder=folder.path)
         data = saved.data()
         costs, searches = COSTS.view("csv"), SEARCHES.view("map, csv")
-        columns = (*PROBLEMS.view("map, csv"), "valid", *costs, *searches, "mapping_file")
+        columns = (*PROBLEMS.view("map, csv"), "valid", *costs, *searches, *self._places, "mapping_file")
         save_summary(folder, "summary", data, columns, saved.rows())
         if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
             folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dict per distinct problem. `sizes` are those of dimensions longer than 1, as text."""
+        """Return one dict per distinct problem. `sizes` are those of dimensions longer than 1, as text.
+
+        `PLACE_pj` is the energy in a memory, a network or in computing, of one execution.
+        """
         return [
             PROBLEMS.data("map, csv", layer.distinct)
             | {"valid": row["best"]["valid"]}
             | COSTS.data("csv", row["best"])
             | SEARCHES.data("map, csv", row["search"])
+            | dict.fromkeys(self._places)
+            | _energies(row["energy"])
             | {"mapping_file": row["best"]["mapping_file"]}
             for layer, row in zip(self.layers, self.data()["layers"], strict=True)
         ]
+
+    @property
+    def _places(self) -> list[str]:
+        """Names of the figures of energy by place, of all layers."""
+        reports = [layer.report for layer in self.layers if layer.report is not None]
+        return list(dict.fromkeys(f"{part.place}_pj" for report in reports for part in report.energy_parts()))
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map --json` and `summary.json`."""
@@ -272,6 +288,14 @@ class MappingReport(Tabular):
             algorithms=[Offer(**row) for row in offer_rows(self.choices)],
             links=[(before, layer.name) for layer in self.workload.layers for before in layer.after or ()],
             totals=Totals(**COSTS.data("totals", self), **attributes(run.architecture, "area_um2 clock_ghz")),
+            sensitivity=[
+                Sensitivity(
+                    **attributes(
+                        effect, "part what percent energy_pj cycles objective_change searched proved reason told"
+                    )
+                )
+                for effect in self.sensitivity
+            ],
         ).data()
 
     def _layer(self, number: int, layer: MappedLayer) -> MapLayer:
@@ -424,6 +448,7 @@ class MappingReport(Tabular):
                 self._table(),
                 *self.workload.told(),
                 *self._speed(),
+                *lines(self.sensitivity),
                 *self._unmapped(),
                 *self._figures(),
                 *self._searched(),
@@ -431,13 +456,19 @@ class MappingReport(Tabular):
             ]
         (layer,) = self.layers
         assert layer.report is not None and layer.mapping is not None
-        facts = [f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"]
+        steps = "".join(
+            f", {name} {step}"
+            for name, step in attributes(layer.problem, "stride dilation").items()
+            if step is not None
+        )
+        facts = [f"  sizes   {layer.problem.long_dimensions}{steps}, {layer.problem.macs:,} MACs"]
         facts += [f"  origin  {layer.distinct.origin}"] if layer.distinct.origin else []
         return [
             *summary(layer.report, self._title, *facts),
             "",
             layer.mapping.titled(),
             "",
+            *lines(self.sensitivity),
             *self._figures(),
             *self._searched(),
             *self._sections,
@@ -478,8 +509,8 @@ class MappingReport(Tabular):
             return 100 * (layer.energy_pj or 0.0) * layer.count / whole if whole else None
 
         count = sum(layer.count for layer in self.layers)
-        total = {"layer": "total", "sizes": "", "count": count, "macs": self.macs}
-        name, *sizes = PROBLEMS.shown("map, table", lambda layer: layer.distinct, total)
+        total = {"layer": "total", "sizes": "", "stride": "", "dilation": "", "count": count, "macs": self.macs}
+        name, *sizes = PROBLEMS.shown("map, table", lambda layer: layer.distinct, total, known=self.layers)
         columns: list[Shown[MappedLayer]] = [
             name,
             *([Shown(Column("origin", rank=8, wrapped=True), _origin)] if self._renamed else []),
@@ -534,7 +565,18 @@ class MappingReport(Tabular):
             words.append(f"{whole.gops:.4g} GOPS, {whole.gops_per_watt:.4g} GOPS/W")
         if architecture.area_um2 is not None:
             words.append(COSTS.figures["area_um2"].text(architecture))
-        return [", ".join(words)] if words else []
+        return [", ".join(line) for line in (words, self._shares()) if line]
+
+    def _shares(self) -> list[str]:
+        """Return the fraction of the energy of a network in each place, as text; empty without totals."""
+        if not self.energy_pj or self.expansion is not None:
+            return []
+        energies: dict[str, float] = {}
+        for layer in self.layers:
+            for part in layer.report.energy_parts() if layer.report else ():
+                energies[part.place] = energies.get(part.place, 0.0) + layer.count * part.energy_pj
+        shares = [f"{place} {percent(energy / self.energy_pj)}" for place, energy in energies.items()]
+        return [f"energy: {', '.join(shares)}"] if shares else []
 
     def _unmapped(self) -> list[Table | str]:
         """Return the unmapped operators by kind, with their fraction of all scalar operations."""
@@ -620,6 +662,15 @@ class MappingReport(Tabular):
             for limit, names in limits.items()
             if limit is not None
         ]
+
+
+def _energies(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the energy by place of the rows of a report."""
+    energies: dict[str, float] = {}
+    for row in rows:
+        name = f"{row['level']}_pj"
+        energies[name] = energies.get(name, 0.0) + row["energy_pj"]
+    return energies
 
 
 def _origin(layer: MappedLayer) -> str:

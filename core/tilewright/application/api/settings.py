@@ -105,6 +105,9 @@ class Clusters(TypedDict, total=False):
 class MapSettings(Plugins, Settings, Clusters, total=False):
     """Settings of `map`."""
 
+    sensitivity: Annotated["float | None", Setting(
+        None, "percent by which each bandwidth and each capacity is enlarged, one at a time, to tell what it would change",
+        "PERCENT")]
     algorithms: Annotated["str | Sequence[str] | None", Setting(
         None, "algorithms to map for each layer; all steps of all alternatives are mapped",
         "NAME,...", plugins="algorithm")]

@@ -185,6 +185,8 @@ def _print_layers(workload: Workload, json: bool) -> None:
                     count=layer.count,
                     macs=layer.problem.macs,
                     dimensions=dict(layer.problem.dimensions),
+                    stride=layer.problem.stride,
+                    dilation=layer.problem.dilation,
                     after=None if layer.after is None else list(layer.after),
                     origin=None if layer.origin is None else layer.origin.model_dump(exclude_none=True),
                 )
@@ -193,18 +195,22 @@ def _print_layers(workload: Workload, json: bool) -> None:
         )
         print_json(document.data())
         return
+    steps = [name for name in ("stride", "dilation") if any(getattr(layer.problem, name) for layer in workload.layers)]
     table = Table(
         "layer",
         numbers("count"),
         numbers("MACs"),
         Column("sizes", wrapped=True),
+        *(Column(name, rank=1) for name in steps),
         Column("origin", rank=1, wrapped=True),
         Column("reads results of", wrapped=True),
     )
     for layer in workload.layers:
         after = "not known" if layer.after is None else ", ".join(layer.after) or "-"
         table.add_row(
-            layer.name, layer.count, layer.problem.macs, layer.problem.long_dimensions, str(layer.origin or "-"), after
+            *(layer.name, layer.count, layer.problem.macs, layer.problem.long_dimensions),
+            *(getattr(layer.problem, name) or "" for name in steps),
+            *(str(layer.origin or "-"), after),
         )
     print_tables(table, *workload.told())
 

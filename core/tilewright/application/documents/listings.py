@@ -231,6 +231,10 @@ class ListedLayer(Document):
     """Operations of one execution."""
     dimensions: dict[str, int]
     """Dimension -> its size."""
+    stride: str | None
+    """Strides of windows, such as `2` or `2x1`; None if all are 1."""
+    dilation: str | None
+    """Dilations of windows, such as `2` or `2x1`; None if all are 1."""
     after: list[str] | None
     """Layers whose results it reads; None if that is unknown."""
     origin: OriginData | None

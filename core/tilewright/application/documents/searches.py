@@ -204,6 +204,31 @@ class Totals(Document):
     """Clock of the architecture in GHz; None if unknown."""
 
 
+class Sensitivity(Document):
+    """Effect of one larger bandwidth or capacity on the whole workload."""
+
+    part: str
+    """Name of the memory."""
+    what: Literal["bandwidth", "capacity"]
+    """What is larger: all bandwidths that the memory states, or its capacity."""
+    percent: float
+    """How much larger it is."""
+    energy_pj: float | None
+    """Energy of all layers then, in pJ; None if a layer has no mapping, or no estimator knows the size."""
+    cycles: int | None
+    """Cycles of all layers then."""
+    objective_change: float | None
+    """Relative change of the objective; negative: it is less."""
+    searched: bool
+    """Whether mappings were searched again. Otherwise the same ones were evaluated."""
+    proved: bool
+    """Whether the change of the objective is one between two proved optima."""
+    reason: str | None
+    """Why there are no costs."""
+    told: str
+    """The effect in words."""
+
+
 class MapOutput(RunOutput):
     """Result of `map --json`, and `summary.json`."""
 
@@ -225,6 +250,8 @@ class MapOutput(RunOutput):
     """Pairs of layers: the second reads a result of the first."""
     totals: Totals
     """Costs of the whole network."""
+    sensitivity: list[Sensitivity]
+    """Effects of larger bandwidths and capacities; empty if they were not requested."""
 
 
 class FrontRow(Document):

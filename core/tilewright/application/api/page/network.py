@@ -42,6 +42,7 @@ def network_page(data: Mapping[str, Any], folder: Path) -> str:
         figures=list(_totals(data)),
         charts={kind: chart(getattr(plots, kind), kind) for kind in plots.kinds},
         layers=table(_layer_table(data), "layers", links),
+        sensitivity=_sensitivity(data),
         unmapped=_unmapped(data),
         mapper_figures=_figures(data),
         mappings=[_mapping(layer, link, len(layers) == 1) for layer, link in zip(layers, links, strict=True) if link],
@@ -123,7 +124,7 @@ def _layer_table(data: Mapping[str, Any]) -> Table:
         Shown("layer", itemgetter("name")),
         *([Shown("origin", _origin)] if any(layer.get("origins") for layer in data["layers"]) else []),
         Shown(SIZES, _shape),
-        *PROBLEMS.shown("page", lambda layer: layer),
+        *PROBLEMS.shown("page", lambda layer: layer, known=data["layers"]),
         energy,
         Shown(
             numbers("energy x count", "pJ", like="energy"),
@@ -164,6 +165,15 @@ def _shape(layer: Layer) -> str:
 
 def _limit(layer: Layer) -> str:
     return Limit.model_validate(layer["limits"][0]).title if layer["limits"] else ""
+
+
+def _sensitivity(data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what larger bandwidths and capacities would change; None if it was not asked. Older files have none."""
+    effects = data.get("sensitivity", ())
+    made = Table("part", "figure", numbers("more", "%"), Column("effect", wrapped=True))
+    for effect in effects:
+        made.add_row(effect["part"], effect["what"], effect["percent"], effect["told"])
+    return table(made, "sensitivity") if effects else None
 
 
 def _unmapped(data: Mapping[str, Any]) -> dict[str, Any] | None:
