@@ -25,8 +25,8 @@ from tilewright.schema.units import RATES
 from tilewright.schema.workload import Workload
 from tilewright.values import grouped
 
-LEAST = PROOF_TOLERANCE
-"""Smallest relative change that is told."""
+LEAST = 1e-4
+"""Smallest relative change that is told with its size."""
 MOST = 1000
 """Largest number of percent."""
 
@@ -93,9 +93,10 @@ class Effect:
         parts = []
         for name, change in self.changes.items():
             is_first = name == self.objective.title
-            if abs(change) >= LEAST:
-                less, more = {"cycles": ("fewer", "more"), "energy": ("less", "more")}.get(name, ("lower", "higher"))
-                parts.append(f"{percent(abs(change))} {less if change < 0 else more} {name}")
+            less, more = {"cycles": ("fewer", "more"), "energy": ("less", "more")}.get(name, ("lower", "higher"))
+            size = percent(abs(change)) if abs(change) >= LEAST else f"under {percent(LEAST)}"
+            if abs(change) >= (PROOF_TOLERANCE if is_first else LEAST):
+                parts.append(f"{size} {less if change < 0 else more} {name}")
             elif is_first:
                 parts.append(f"no effect on {name}")
             if is_first and self.proved:
