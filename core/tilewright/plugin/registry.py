@@ -29,6 +29,7 @@ from tilewright.plugin.guard.hooks import ask_each
 from tilewright.plugin.guard.hosted import hosted
 from tilewright.plugin.guard.imports import check_import
 from tilewright.plugin.guard.specs import NAME, whole_spec
+from tilewright.plugin.guard.unchanged import unchanged_process
 from tilewright.plugin.interface import InterfaceError
 from tilewright.plugin.requirements import unmet_requirements
 from tilewright.plugin.specs import (
@@ -288,14 +289,15 @@ class Registry:
         owner = Owner("plugin", entry_point.name, distribution, version)
         stage, broken = "import", partial(Broken, entry_point.name, distribution, version=version)
         try:
-            module = _imported(entry_point, owner)
-            stage = "hooks"
-            with calling(owner, "its hooks"):
-                self.manager.register(module, name)
-                self.manager.check_pending()
-            stage = "specs"
-            with calling(owner, "tilewright_plugins"):
-                specs = self._specs(module, name)
+            with unchanged_process():
+                module = _imported(entry_point, owner)
+                stage = "hooks"
+                with calling(owner, "its hooks"):
+                    self.manager.register(module, name)
+                    self.manager.check_pending()
+                stage = "specs"
+                with calling(owner, "tilewright_plugins"):
+                    specs = self._specs(module, name)
         except TilewrightError as error:
             self._forget(name, owner)
             self.broken.append(broken(stage, _cause(error), upgrade=_upgrade(error, owner)))

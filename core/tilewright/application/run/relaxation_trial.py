@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from tilewright.formats import Form
+from tilewright.formats import quantity
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legal
@@ -27,6 +27,8 @@ KEPT = 4
 """Pieces whose mappings wait for a comparison; of more, the first, the cheapest and the last stay."""
 FIRST_SECONDS = 0.02
 """Time that a comparison is expected to take, before the first one."""
+LARGE = 1e21
+"""Bounds above are written with an exponent."""
 UNITS = {"energy_pj": "pJ", "cycles": "cycles"}
 
 
@@ -150,10 +152,10 @@ class RelaxationTrial:
 
     def _refute(self, unit: str, low: float, cost: float, told: str) -> None:
         """Note that something contradicts the bounds; `told` ends with the verb for the bound `low`."""
-        form = Form.of([low, cost], unit)
-        self.refuted = (
-            f"{told} {form.text(low)} {form.unit}, but one takes {form.text(cost)}; so its bounds are dropped"
-        )
+        bound, value = quantity(low, unit), quantity(cost, unit)
+        if bound == value or low > LARGE:
+            bound, value = f"{low:,.10g} {unit}", f"{cost:,.10g} {unit}"
+        self.refuted = f"{told} {bound}, but one takes {value}; so its bounds are dropped"
 
 
 def _chosen(values: Floats) -> Ints:

@@ -179,14 +179,14 @@ def translated(owner: Owner, what: str, error: BaseException) -> TilewrightError
 
 
 def _line_of(error: BaseException) -> str:
-    """Return ` at FILE:LINE: SOURCE` for the innermost line of the plugin's own package.
+    """Return ` at FILE:LINE: SOURCE` for the innermost line of the plugin's own package; pluggy calls its hooks.
 
     Empty if there is none.
     """
     steps = [
         (_package(frame), frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    own = next((package for package, _, _ in steps if package != "tilewright"), None)
+    own = next((package for package, _, _ in steps if package not in ("tilewright", "pluggy")), None)
     for package, file, line in reversed(steps):
         if package == own:
             source = linecache.getline(file, line).strip()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tilewright.mapspace.batch import Floats
-from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.costmodel import Costs, Relaxation
 from tilewright.plugin.counts import AccessBatch
 from tilewright.plugin.guard.calls import described
 from tilewright.reports import Report
@@ -18,6 +18,8 @@ from tilewright.schema.problem import Problem
 COLUMNS = (("valid", np.bool_), ("energy_pj", np.float64), ("cycles", np.float64))
 RELATIVE_TOLERANCE = 1e-6
 """Relative tolerance for figures that are sums and products of others."""
+MOST_COST = 1e75
+"""Largest energy in pJ, and largest number of cycles. Every objective of them is finite."""
 
 
 def may_bound(bound: float, value: float) -> bool:
@@ -38,7 +40,7 @@ def least_cycles(problem: Problem, architecture: Architecture) -> float:
 def fault_of_costs(costs: object, count: int, least: float) -> str | None:
     """Return the contract violation in the costs of `count` mappings in a few words, or None.
 
-    Valid mappings need finite costs of at least 0 pJ and `least` cycles; invalid ones need `inf`.
+    Valid mappings need costs of at least 0 pJ and `least` cycles, and at most `MOST_COST`; invalid ones need `inf`.
     """
     if not isinstance(costs, Costs):
         return f"returned {described(costs)}, Costs are expected"
@@ -50,7 +52,8 @@ def fault_of_costs(costs: object, count: int, least: float) -> str | None:
             shape = f"{column.dtype} of shape {column.shape}"
             return f"returned {name} as {shape}, {np.dtype(kind)} of shape ({count},) is expected"
     right = (costs.energy_pj >= 0) & (costs.cycles >= least)
-    right &= ((costs.energy_pj < np.inf) == costs.valid) & ((costs.cycles < np.inf) == costs.valid)
+    for column in (costs.energy_pj, costs.cycles):
+        right &= np.where(costs.valid, column <= MOST_COST, column == np.inf)
     if right.all():
         return None
     row = int(right.argmin())
@@ -80,10 +83,53 @@ def fault_of_counts(counts: AccessBatch) -> str | None:
     return None
 
 
+def fault_of_relaxation(found: object, entries: int, tensors: int, memories: int) -> str | None:
+    """Return the contract violation in a relaxation over so many entries, tensors and memories in a few words, or None.
+
+    Prices, bandwidths and fractions are numbers of at least 0, and indices are those of memories.
+    """
+    if found is None:
+        return None
+    if not isinstance(found, Relaxation):
+        return f"returned {described(found)}, a Relaxation is expected"
+    per_memory, per_place, per_price = (memories,), (entries, tensors), (memories, tensors)
+    shapes = {
+        **dict.fromkeys(("memory", "shared"), per_place),
+        **dict.fromkeys(
+            ("read_pj", "fill_pj", "update_pj", *(["moved"] if found.moved is not None else [])), per_price
+        ),
+        **dict.fromkeys(("read_bandwidth", "write_bandwidth", "shared_bandwidth", "leakage_pj", "gate"), per_memory),
+        **dict.fromkeys(("compute_pj", "cycles_per_operation"), ()),
+    }
+    for name, shape in shapes.items():
+        given: object = getattr(found, name)
+        if shape and not isinstance(given, np.ndarray):
+            return f"returned a Relaxation with {described(given)} as {name}, an array is expected"
+        column = np.asarray(given)
+        kinds = {"memory": "iu", "gate": "iu", "shared": "b"}.get(name, "iuf")
+        if column.shape != shape or column.dtype.kind not in kinds:
+            what = {"iu": "integers", "b": "bools", "iuf": "numbers"}[kinds]
+            told = f"{column.dtype} of shape {column.shape}"
+            return f"returned a Relaxation with {name} as {told}, {what} of shape {shape} are expected"
+        low, high = (0.0, math.inf) if name.endswith("bandwidth") else (0.0, MOST_COST)
+        if kinds == "iu":
+            low, high = (-1.0 if name == "memory" else 0.0), memories - 1
+        elif name == "moved":
+            high = 1.0
+        wrong = ~((column >= low) & (column <= high)) | (name.endswith("bandwidth") & (column == 0))
+        if wrong.any():
+            return f"returned a Relaxation with {column[wrong].flat[0]:g} in {name}"
+    for name in ("neighbours", "exact", "whole_cycles", "rounded", "order_matters"):
+        answer: object = getattr(found, name)
+        if not isinstance(answer, bool | np.bool_):
+            return f"returned a Relaxation with {described(answer)} as {name}, a bool is expected"
+    return None
+
+
 def _wrong(energy: float, cycles: float, least: float) -> str:
-    if not 0 <= energy < math.inf:
+    if not 0 <= energy <= MOST_COST:
         return f"an energy of {energy:g} pJ"
-    if not 0 <= cycles < math.inf:
+    if not 0 <= cycles <= MOST_COST:
         return f"{cycles:g} cycles"
     return f"{cycles:g} cycles, where all compute units together need {least:g}"
 
@@ -122,10 +168,11 @@ def faults_of_report(report: object, problem: Problem | None, architecture: Arch
 
 def _figures(report: Report, problem: Problem | None, architecture: Architecture | None) -> Iterator[str]:
     assert report.energy_pj is not None and report.cycles is not None and report.edp is not None
-    if not 0 <= report.energy_pj < math.inf:
+    if not 0 <= report.energy_pj <= MOST_COST:
         yield f"reports an energy of {report.energy_pj:g} pJ"
-    if report.cycles < 0:
-        yield f"reports {report.cycles} cycles"
+    if not 0 <= report.cycles <= MOST_COST:
+        yield f"reports {str(report.cycles)[:20]} cycles"
+        return
     if not math.isclose(report.edp, report.energy_pj * report.cycles, rel_tol=RELATIVE_TOLERANCE):
         yield f"reports an EDP of {report.edp:g}, energy times cycles is {report.energy_pj * report.cycles:g}"
     if problem is not None and architecture is not None:

@@ -22,7 +22,13 @@ from tilewright.plugin.costmodel import (
 )
 from tilewright.plugin.counts import AccessBatch, CountingEvaluator
 from tilewright.plugin.guard.calls import Owner, calling, checked, described, fault, owner_of
-from tilewright.plugin.guard.figures import fault_of_costs, fault_of_counts, fault_of_report, least_cycles
+from tilewright.plugin.guard.figures import (
+    fault_of_costs,
+    fault_of_counts,
+    fault_of_relaxation,
+    fault_of_report,
+    least_cycles,
+)
 from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.program import Program
 from tilewright.reports import Report
@@ -76,7 +82,7 @@ class GuardedEvaluator:
         if isinstance(plugin, Bounder):
             self.bound = partial(_bounds, plugin, owner)
         if isinstance(plugin, Relaxable):
-            self.relaxation = partial(_relaxation, plugin, owner)
+            self.relaxation = partial(_relaxation, plugin, owner, problem, architecture)
         if isinstance(plugin, CountingEvaluator):
             self.count_accesses = partial(_counts, plugin, owner, self.least)
 
@@ -123,13 +129,18 @@ def _bounds(plugin: Bounder, owner: Owner, batch: MappingBatch, entries: int) ->
 
 
 def _relaxation(
-    plugin: Relaxable, owner: Owner, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None
+    plugin: Relaxable,
+    owner: Owner,
+    problem: Problem,
+    architecture: Architecture,
+    skeleton: Skeleton,
+    keeps: tuple[Bools, Bools] | None = None,
 ) -> Relaxation | None:
-    def fault_of(found: object) -> str | None:
-        good = found is None or isinstance(found, Relaxation)
-        return None if good else f"returned {described(found)}, a Relaxation is expected"
-
-    return checked(owner, "relaxation", lambda: plugin.relaxation(skeleton, keeps), fault_of)
+    sizes = len(skeleton), len(problem.tensors), len(architecture.memories)
+    own = None if keeps is None else (keeps[0].copy(), keeps[1].copy())  # the space's own ones stay as they are
+    return checked(
+        owner, "relaxation", lambda: plugin.relaxation(skeleton, own), lambda found: fault_of_relaxation(found, *sizes)
+    )
 
 
 def _costs(
