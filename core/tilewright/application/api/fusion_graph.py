@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.application.api.mapping_report import graph_table
 from tilewright.application.api.network_fusion import NetworkFusion
+from tilewright.application.documents.searches import FusedLink
 from tilewright.application.run.resident import home_of
 from tilewright.mapspace.room import shared_words
 from tilewright.schema.architecture import Architecture, Memory
@@ -70,7 +71,7 @@ class FusionGraph(Tabular):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map NET --fuse --graph --json`."""
-        return self.fusion.data() | {"links": self.rows()}
+        return self.fusion.data() | {"links": [FusedLink(**row).data() for row in self.rows()]}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per result and operand that it is read in."""

@@ -417,8 +417,25 @@ class NetworkLayer(Document):
     """The mapping in the form of its file."""
 
 
+class FusedLink(Document):
+    """Result that a layer reads."""
+
+    maker: str
+    """Layer that makes it."""
+    reader: str
+    """Layer that reads it."""
+    operand: str | None
+    """Tensor of the layer that reads it; None: it is not stated which words are read."""
+    stays: bool
+    """Whether the words stay on chip."""
+    reason: str | None
+    """Why they do not."""
+
+
 class FusedNetworkOutput(GainOutput):
     """Result of `map NET --fuse --json`, and `network.json`."""
+
+    _optional = ("links",)
 
     kind: Literal["fused_network_output"] = "fused_network_output"
     """Kind of document."""
@@ -440,3 +457,5 @@ class FusedNetworkOutput(GainOutput):
     """Results that stay."""
     layers: list[NetworkLayer]
     """Layers in the order of the workload."""
+    links: list[FusedLink] | None = None
+    """With `--graph`: results that layers read."""
