@@ -267,6 +267,46 @@ def test_an_mlp_reads_the_attentions_of_its_block_behind_a_norm(name: str, expec
     assert {operator for read in reads for operator in read.through} <= {each.name for each in network.unmapped}
 
 
+@pytest.mark.parametrize(
+    ("name", "sizes", "expected"),
+    [
+        ("bert_base", {}, {"attention.input": ["attention.q", "attention.k", "attention.v"]}),
+        (
+            "llama3_8b",
+            {"seq": 1, "cache": 7},
+            {
+                "attention.input": ["attention.q", "attention.k", "attention.v"],
+                "mlp.input": ["mlp.up", "mlp.gate"],
+            },
+        ),
+        (
+            "whisper_small",
+            {},
+            {
+                "attention.input": ["attention.q", "attention.k", "attention.v"],
+                "cross.keys": ["cross.k", "cross.v"],
+            },
+        ),
+        (
+            "deepseek_v3",
+            {},
+            {
+                "attention.input": ["attention.q_down", "attention.kv_down"],
+                "mlp.input": ["mlp.up", "mlp.gate"],
+                "mlp.input_always": ["mlp.up_always", "mlp.gate_always"],
+            },
+        ),
+    ],
+)
+def test_products_of_one_input_say_so(name: str, sizes: dict[str, int], expected: dict[str, list[str]]) -> None:
+    stack = f"{list(NETWORKS[name].stacks)[-1]}."
+    readers = dict[str, list[str]]()
+    for layer in load(name, **sizes).layers:
+        for value in layer.inputs.values() if layer.name.startswith(stack) else ():
+            readers.setdefault(value.removeprefix(stack), []).append(layer.name.removeprefix(stack))
+    assert readers == expected
+
+
 def test_without_a_last_product_the_parts_of_the_sum_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(NETWORKS, "small", Network("", {"stack": (Block(2, 4, 2, 6, head=2), 0)}, 3, ""))
     assert {layer.name for layer in small().layers if layer.returned} == {"stack.attention.out"}

@@ -15,7 +15,7 @@ from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Name, Problem
-from tilewright.schema.read import Read
+from tilewright.schema.read import Read, shape_of
 from tilewright.values import MisplacedError, Model, grouped
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Layer(Model):
 
     Words of the other layers of `after` are unknown, and in which operand they are.
     """
+    inputs: FrozenDict[Name, str] = FrozenDict()
+    """Operand -> name of its value. Operands of one name have the same words, coordinate by coordinate, whoever makes them."""
     returned: bool = Field(default=False, strict=True)
     """Whether the network returns the result, or values of it, although layers read it: it has to leave the chip."""
     origin: Origin | None = None
@@ -50,7 +52,7 @@ class Layer(Model):
         return self.problem.name
 
     def renamed(self, named: Callable[[str], str]) -> Layer:
-        """Return the layer with other names of layers, its own included."""
+        """Return the layer with other names of layers, its own included, and of the values of operands."""
         reads = {
             tensor: tuple(read.model_copy(update={"maker": named(read.maker)}) for read in reads)
             for tensor, reads in self.reads.items()
@@ -60,6 +62,7 @@ class Layer(Model):
                 "problem": self.problem.model_copy(update={"name": named(self.name)}),
                 "after": None if self.after is None else tuple(map(named, self.after)),
                 "reads": FrozenDict(reads),
+                "inputs": FrozenDict({tensor: named(value) for tensor, value in self.inputs.items()}),
             }
         )
 
@@ -129,17 +132,41 @@ class Workload(FileModel):
             for name in layer.after or ():
                 if name not in names:
                     raise ValueError(f"layer {layer.name} comes after {name}, which is not a layer")
+        shapes = dict[str, tuple[str, tuple[int, ...]]]()
         for number, layer in enumerate(self.layers):
+            for tensor, value in layer.inputs.items():
+                self._check_input(layer, tensor, value, shapes, ("layers", number, "inputs", tensor))
             for tensor, reads in layer.reads.items():
                 for place, read in enumerate(reads):
                     self._check_read(layer, tensor, read, ("layers", number, "reads", tensor, place))
         return self
 
-    def _check_read(self, layer: Layer, tensor: str, read: Read, at: tuple[str | int, ...]) -> None:
+    @staticmethod
+    def _check_operand(layer: Layer, tensor: str, at: tuple[str | int, ...]) -> None:
         operands = [operand.name for operand in layer.problem.operands]
         if tensor not in operands:
             hint = suggestion(tensor, operands)
-            raise MisplacedError(f"{layer.name} has no operand {tensor}{hint}", *at[:-1])
+            raise MisplacedError(f"{layer.name} has no operand {tensor}{hint}", *at)
+
+    def _check_input(
+        self,
+        layer: Layer,
+        tensor: str,
+        value: str,
+        shapes: dict[str, tuple[str, tuple[int, ...]]],
+        at: tuple[str | int, ...],
+    ) -> None:
+        """Check one operand against the first one of the same value; `shapes` has the first ones."""
+        self._check_operand(layer, tensor, at)
+        shape = shape_of(layer.problem, tensor)
+        first, other = shapes.setdefault(value, (f"{layer.name}.{tensor}", shape))
+        if shape != other:
+            sizes = [" x ".join(map(str, each)) or "one value" for each in (shape, other)]
+            text = f"{layer.name}.{tensor} is {sizes[0]}, but {first} is {sizes[1]}: expected one shape for {value}"
+            raise MisplacedError(text, *at)
+
+    def _check_read(self, layer: Layer, tensor: str, read: Read, at: tuple[str | int, ...]) -> None:
+        self._check_operand(layer, tensor, at[:-1])
         if read.maker not in (layer.after or ()):
             hint = suggestion(read.maker, layer.after or ())
             raise MisplacedError(f"{layer.name} is not after {read.maker}{hint}", *at, "maker")

@@ -7,7 +7,7 @@ product of every token is counted, even if masked. Norms, softmax, activations a
 Reads tell which words of queries, keys, values, scores, contexts and activations a product reads. An MLP and a
 cross-attention read the sum of the attentions before them in the block. The last product reads the sum with the MLP, too.
 The input of the block is added to that sum. It comes from the block before, so queries, keys and values have unknown
-reads. A router decides which tokens an expert reads, so these reads are unknown, too.
+reads. But they read the same words (`inputs`). A router decides which tokens an expert reads, so these reads are unknown, too.
 """
 
 from __future__ import annotations
@@ -180,13 +180,16 @@ class _Maker:
         now, from layers `others`. `read` are the words of layers `before`; None: unknown.
         """
         width, groups = block.heads * block.head, block.heads // block.shared
-        q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count, A=read)
+        values = f"{name}.input" if before == others else f"{name}.keys"
+        queries = values if before == others else None
+        q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count, value=queries, A=read)
         k, v = (
             self.add(
                 self.product(f"{name}.{letter}", made, block.hidden, groups * block.head),
                 others,
                 block.count,
                 block.cached,
+                values,
             )
             if made
             else ()
@@ -225,11 +228,13 @@ class _Maker:
         """
         count, heads, depth = block.count, block.heads, block.head + latent.position
         q = before
+        read = f"{name}.input"
         if latent.query:
-            q = self.add(self.product(f"{name}.q_down", tokens, block.hidden, latent.query), q, count)
-        q = self.add(self.product(f"{name}.q_up", tokens, latent.query or block.hidden, heads * depth), q, count)
+            q = self.add(self.product(f"{name}.q_down", tokens, block.hidden, latent.query), q, count, value=read)
+        up = self.product(f"{name}.q_up", tokens, latent.query or block.hidden, heads * depth)
+        q = self.add(up, q, count, value=None if latent.query else read)
         vectors = self.product(f"{name}.kv_down", tokens, block.hidden, latent.keys + latent.position)
-        kv = self.add(vectors, before, count, block.cached)
+        kv = self.add(vectors, before, count, block.cached, read)
         norm = 6 * self.batch * tokens * (latent.query + latent.keys)
         self.skip(f"{name}.norm", "Norm", "works element by element", norm, count)
         common = {"H": heads, "T": self.batch * tokens, "L": latent.keys}
@@ -295,7 +300,8 @@ class _Maker:
             made: tuple[str, ...] = ()
             for first in ("up", "gate") if block.gated else ("up",):
                 problem = nests.gemm(f"{name}.{first}{suffix}", (share, block.hidden), inward)
-                made += self.add(problem, read, experts * block.count, A=known)
+                value = f"{name}.input{suffix}" if block.gated else None
+                made += self.add(problem, read, experts * block.count, value=value, A=known)
             problem = nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward)
             reads = [Read(maker=maker, through=(f"{name}.activation_0",)) for maker in made]
             ends += self.add(problem, made, experts * block.count, A=reads)
@@ -315,13 +321,21 @@ class _Maker:
         before: tuple[str, ...],
         count: int = 1,
         returned: bool = False,
+        value: str | None = None,
         **reads: Sequence[Read] | None,
     ) -> tuple[str, ...]:
-        """Add a layer. `returned`: its result goes into the cache, too. Reads that are None are unknown."""
+        """Add a layer. Reads that are None are unknown.
+
+        Args:
+            returned: its result goes into the cache, too.
+            value: name of the value of operand A, which other layers read, too.
+        """
         known = {operand: tuple(read) for operand, read in reads.items() if read is not None}
         if not problem.name.endswith(PRODUCTS):
             known = {tensor.name: () for tensor in problem.operands if tensor.role == "weight"} | known
         layer = Layer(problem=problem, after=before, count=count, reads=FrozenDict(known), returned=returned)
+        if value is not None:
+            layer = layer.model_copy(update={"inputs": FrozenDict({"A": value})})
         self.layers.append(layer)
         return (problem.name,)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from support.problems import problem_of
+from support.products import products
 from tilewright.errors import InputError
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
@@ -123,3 +124,20 @@ def test_layers_whose_makers_are_not_stated_are_unknown() -> None:
     assert workload.unknown == ("b",) and Workload.from_yaml(workload.to_yaml()) == workload
     both = Workload.together([workload, workload.model_copy(update={"name": "v"})], [1, 2])
     assert both.unknown == ("w/b", "v/b") and both.layers[3].after == ()
+
+
+def test_operands_of_one_value_have_one_shape() -> None:
+    data = products(4, (3, 5), makers=()) | {"name": "two"}
+    layer = data["layers"][0] | {"after": [], "inputs": {"A": "x"}}
+    other = layer | {"problem": layer["problem"] | {"name": "L1"}}
+    network = Workload.model_validate(data | {"layers": [layer, other]})
+    assert Workload.from_yaml(network.to_yaml()) == network
+    together = Workload.together([network, network.model_copy(update={"name": "again"})], [1, 1])
+    assert [each.inputs["A"] for each in together.layers] == ["two/x", "two/x", "again/x", "again/x"]
+    wide = other | {"problem": other["problem"] | {"dimensions": {"M": 4, "K": 4, "N": 5}}}
+    for bad, message in (
+        (wide, "L1.A is 4 x 4, but L0.A is 4 x 3: expected one shape for x"),
+        (other | {"inputs": {"a": "x"}}, "L1 has no operand a"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Workload.model_validate(data | {"layers": [layer, bad]})

@@ -37,7 +37,7 @@ class LeftOut:
     """A read that is no edge of a group.
 
     Attributes:
-        maker, reader: the layers. The maker of an input may be outside the group.
+        maker, reader: the layers. The maker of an input is a layer outside the group, or the name of its value.
         operand: the reader's tensor; None: it is not known.
         reason: why it is no edge.
     """
@@ -62,7 +62,7 @@ class NetworkGroup:
         dimensions: layer -> dimension in the group -> (dimension in the network, factor). A dimension without an entry has
             size 1, and the network does not have it.
         left_out: reads of results and of inputs in common that are no edges. Such tensors go through the outermost memory.
-        rows: edge -> (layer, dimension) whose values an operator on the way needs together, such as a softmax.
+        rows: edge of a result -> (layer, dimension) whose values an operator on the way needs together, such as a softmax.
     """
 
     group: GroupMapping
@@ -214,21 +214,21 @@ class _Joined:
         return _mismatch(link, self.problems, read) or link
 
     def _inputs(self, workload: Workload) -> Iterator[_Shared]:
-        """Yield the inputs that several layers read alike, from the same layers outside."""
-        groups = dict[tuple[Any, ...], list[tuple[str, str, Read]]]()
+        """Yield the inputs that several layers read alike: values of one name, or reads from the same layers outside."""
+        groups = dict[Any, list[tuple[str, str, Read]]]()
         for name, problem in self.problems.items():
-            for operand, reads in workload.layer(name).reads.items():
-                outside = [read.within(workload.layer(read.maker).problem, problem, operand) for read in reads]
-                if not outside or any(read.cut is not None or read.maker in self.problems for read in outside):
+            layer = workload.layer(name)
+            for tensor in problem.operands:
+                reads = layer.reads.get(tensor.name, ())
+                outside = [read.within(workload.layer(read.maker).problem, problem, tensor.name) for read in reads]
+                if any(read.maker in self.problems for read in reads):
                     continue
-                if not all(read.fills(problem, operand) for read in outside):
-                    continue
-                key = [
-                    (read.maker, read.made, tuple(read.sizes.items()), read.through, read.whole)
-                    + (() if len(outside) == 1 else (read.read,))
-                    for read in outside
-                ]
-                groups.setdefault(tuple(key), []).append((name, operand, outside[0]))
+                if tensor.name in layer.inputs:
+                    key: Any = layer.inputs[tensor.name]
+                    same = _equal_words(key, problem, tensor.name)
+                    groups.setdefault(key, []).append((name, tensor.name, same))
+                elif outside and all(read.fills(problem, tensor.name) for read in outside):
+                    groups.setdefault(_words_of(outside), []).append((name, tensor.name, outside[0]))
         for users in groups.values():
             if len(users) == 1:
                 continue
@@ -242,6 +242,23 @@ class _Joined:
                 self.left_out += [LeftOut(*names, reason=error) for names in told]
             else:
                 yield _Shared(None, (link,), told)
+
+
+def _words_of(reads: Sequence[Read]) -> tuple[Any, ...]:
+    """Return what is equal for operands that read the same words. Of a sum, the operands have equal coordinates, too."""
+    return tuple(
+        (read.maker, read.made, tuple(read.sizes.items()), read.through, read.whole)
+        + (() if len(reads) == 1 else (read.read,))
+        for read in reads
+    )
+
+
+def _equal_words(value: str, problem: Problem, tensor: str) -> Read:
+    """Return the read of a named value, with the operand's coordinates."""
+    shape = shape_of(problem, tensor)
+    words = tuple(Index(terms=FrozenDict({f"x{place}": 1})) for place in range(len(shape)))
+    sizes = FrozenDict({f"x{place}": size for place, size in enumerate(shape)})
+    return Read(maker=value, sizes=sizes, made=words, read=words)
 
 
 def _link_of(name: str, read: Read, sides: tuple[Side, ...]) -> Link:
@@ -433,7 +450,7 @@ def _edge_name(name: str, used: set[str]) -> str:
 
 
 def _rows(shared: _Shared, found: _Joined, ranks: Mapping[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
-    for link in shared.links:
+    for link in shared.links if shared.maker is not None else ():
         for side in link.sides if link.whole else ():
             own = {(rank, stride): new for rank, stride, new in ranks[side.layer, side.tensor]}
             for digit in digits_along(found.problems[side.layer], side, link, found.cuts):

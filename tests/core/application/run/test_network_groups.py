@@ -123,6 +123,9 @@ def check_words(workload: Workload, made: NetworkGroup) -> None:
                     assert pairs == {pair for pair in paired(reads[layer, tensor, maker]) if pair[1] in used}
             continue
         first, *others = edge.layers.items()
+        if first[1] in workload.layer(first[0]).inputs:
+            assert all(set(words.items()) == set(own[first[0]].items()) for words in own.values())
+            continue
         for layer, tensor in others:
             outer = workload.layer(layer).reads[tensor][0].maker
             ours, theirs = (dict(paired(reads[at, name, outer])) for at, name in (first, (layer, tensor)))
@@ -167,7 +170,8 @@ def test_heads_of_an_attention_are_axes(batch: int) -> None:
     network = tw.load("bert_base", "workload", batch=batch)
     made = attention(network, "encoder.attention")
     edges = {edge.tensor.removeprefix("encoder.attention."): edge for edge in made.group.edges}
-    assert edges.keys() == {"q.Z", "k.Z", "v.Z", "scores.Z", "context.Z"} and not made.left_out
+    assert edges.keys() == {"q.A", "q.Z", "k.Z", "v.Z", "scores.Z", "context.Z"} and not made.left_out
+    assert edges["q.A"].layers == {f"encoder.attention.{name}": "A" for name in "qkv"}
     assert not any(edge.offsets or edge.sizes for edge in edges.values())
     q = made.group.paths["encoder.attention.q"].problem
     assert {name: q.dimensions[name] for name in q.dimensions if name.startswith("N")} == {"N_64": 12, "N_1": 64}
@@ -184,7 +188,7 @@ def test_grouped_queries_have_two_axes_and_results_that_leave_are_no_edges() -> 
     q, out = (made.group.paths[f"decoder.attention.{name}"].problem for name in ("q", "out"))
     assert {"N_512": 8, "N_128": 4, "N_1": 128}.items() <= q.dimensions.items()
     assert {"K_512": 8, "K_128": 4, "K_1": 128}.items() <= out.dimensions.items()
-    assert [edge.tensor.split(".")[-2] for edge in made.group.edges] == ["q", "scores", "context"]
+    assert [edge.tensor.split(".", 2)[-1] for edge in made.group.edges] == ["q.Z", "scores.Z", "context.Z", "q.A"]
     assert {str(read) for read in made.left_out} == {
         f"decoder.attention.{reader}.B reads decoder.attention.{name}: the network returns the result of decoder.attention.{name}"
         for name, reader in (("k", "scores"), ("v", "context"))
@@ -196,7 +200,7 @@ def test_grouped_queries_have_two_axes_and_results_that_leave_are_no_edges() -> 
 def test_a_gate_is_no_edge_of_one_maker() -> None:
     network = tw.load("mixtral_8x7b", "workload", sizes={"seq": 8})
     made = attention(network, "decoder.mlp", "up gate down")
-    assert not made.group.edges
+    assert [edge.layers for edge in made.group.edges] == [{"decoder.mlp.up": "A", "decoder.mlp.gate": "A"}]
     assert made.apart == {(f"decoder.mlp.{name}", "decoder.mlp.down") for name in ("up", "gate")}
     assert "several layers make A: decoder.mlp.up, decoder.mlp.gate" in str(made.left_out[0])
     check_counts(network, made)
@@ -207,7 +211,7 @@ def test_an_mlp_reads_its_input_once_for_both_of_its_first_products() -> None:
     made = attention(network, "decoder.mlp", "up gate down")
     (edge,) = made.group.edges
     assert edge.layers == {"decoder.mlp.up": "A", "decoder.mlp.gate": "A"}
-    assert made.rows[edge.tensor] == {("decoder.mlp.up", "K"), ("decoder.mlp.gate", "K")}  # the norm needs its row
+    assert not made.left_out[2:] and {read.reader for read in made.left_out} == {"decoder.mlp.down"}
     check_counts(network, made)
 
 
@@ -248,10 +252,13 @@ def network_of(*layers: dict[str, Any]) -> Workload:
     return Workload.model_validate({"name": "net", "layers": list(layers)})
 
 
-def product(name: str, rows: int, inner: int, columns: int, reads: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A layer Z[M, N] += A[M, K] * B[K, N]. `reads` are its words of A: maker, sizes, made, read."""
+def product(
+    name: str, rows: int, inner: int, columns: int, reads: dict[str, Any] | None = None, value: str | None = None
+) -> dict[str, Any]:
+    """A layer Z[M, N] += A[M, K] * B[K, N]. `reads` are its words of A: maker, sizes, made, read. `value` is A's name."""
     problem = nests.gemm(name, (rows, inner), (inner, columns)).model_dump()
-    return {"problem": problem, "after": [reads["maker"]] if reads else [], "reads": {"A": [reads]} if reads else {}}
+    layer = {"problem": problem, "after": [reads["maker"]] if reads else [], "reads": {"A": [reads]} if reads else {}}
+    return layer | ({"inputs": {"A": value}} if value else {})
 
 
 def words_of(maker: str, made: str, read: str, **sizes: int) -> dict[str, Any]:
@@ -312,7 +319,22 @@ def test_inputs_that_layers_read_alike_are_in_common() -> None:
         product("other", 3, 8, 4, {"maker": "before", "through": ["norm"]}),
     )
     made = grouped(network, "q", "k", "other")
+    assert not made.rows
     assert [edge.layers for edge in made.group.edges] == [{"q": "A", "k": "A"}]
+    check_words(network, made)
+    check_counts(network, made)
+
+
+def test_inputs_of_one_name_are_in_common_and_split_together() -> None:
+    """The rows of q are 3 x 2 for its reader, so those of its input are, and those of k."""
+    network = network_of(
+        product("q", 6, 3, 4, value="x"),
+        product("k", 6, 3, 4, value="x"),
+        product("s", 2, 12, 5, words_of("q", "2*h + m, n", "m, 4*h + n", h=3, m=2, n=4)),
+    )
+    made = grouped(network)
+    assert [edge.layers for edge in made.group.edges] == [{"q": "Z", "s": "A"}, {"q": "A", "k": "A"}]
+    assert {"M_2": 3, "M_1": 2}.items() <= made.group.paths["k"].problem.dimensions.items() and not made.left_out
     check_words(network, made)
     check_counts(network, made)
 
