@@ -57,8 +57,8 @@ class NetworkGroup:
     """Layers of a network as a group.
 
     Attributes:
-        group: the group, with all tensors at home in the outermost memory that may hold them, and the layers one after
-            another. It has no axes: a search derives them from the edges.
+        group: the group, with all tensors at home in the outermost memory that may hold them, and the layers in
+            sequence. It has no axes: a search derives them from the edges.
         dimensions: layer -> dimension in the group -> (dimension in the network, factor). A dimension without an entry has
             size 1, and the network does not have it.
         left_out: reads of results and of inputs in common that are no edges. Such tensors go through the outermost memory.
