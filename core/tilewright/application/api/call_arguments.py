@@ -100,7 +100,10 @@ def names_of(what: str, given: str | Sequence[Any]) -> list[Any]:
     Raises:
         InputError: There are no names, or one occurs twice.
     """
-    names = [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else list(given)
+    if isinstance(given, str):
+        names: list[Any] = [name.strip() for name in given.split(",") if name.strip()]
+    else:
+        names = list(given) if isinstance(given, Iterable) else []
     if not names or any(name in names[:index] for index, name in enumerate(names)):
         raise InputError(
             f"{what} must be a list of distinct names, or names separated by commas, not {given!r}",
@@ -116,10 +119,19 @@ def at_least(least: int, **values: Any) -> None:
             raise InputError(f"{name} must be a number of at least {least}, not {value!r}")
 
 
+def whole(least: int, **values: Any) -> None:
+    """Raise InputError for values that are no whole numbers, or below `least`."""
+    at_least(least, **values)
+    for name, value in values.items():
+        if not isinstance(value, int):
+            raise InputError(f"{name} must be a whole number, not {value!r}")
+
+
 def budget_of(seconds: float | None, evaluations: int | None, patience: int | None) -> Budget:
     """Return the budget; raise InputError if a limit is invalid."""
     at_least(0, seconds=seconds)
-    at_least(1, evaluations=evaluations, patience=patience)
+    limits = {"evaluations": evaluations, "patience": patience}
+    whole(1, **{name: limit for name, limit in limits.items() if limit is not None})
     return Budget(evaluations, seconds, patience)
 
 

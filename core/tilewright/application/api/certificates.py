@@ -11,7 +11,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tilewright.application.api.call_arguments import at_least, checked
+from tilewright.application.api.call_arguments import checked, whole
 from tilewright.application.api.fusion_certificates import group_checks, network_checks
 from tilewright.application.documents.checks import CertificateOutput, CheckResult
 from tilewright.application.run.artifacts.checks import Check, layer_checks
@@ -125,8 +125,8 @@ def verify_certificate(
     fused = not isinstance(read.claim, LayerClaim)
     most = (FUSED_SAMPLES if fused else SAMPLES) if samples is None else samples
     largest = (FUSED_LIMIT if fused else LIMIT) if limit is None else limit
-    at_least(1, samples=most)
-    at_least(0, limit=largest, seed=seed)
+    whole(1, samples=most)
+    whole(0, limit=largest, seed=seed)
     return CertificateVerification(read, tuple(checks(read, most, largest, seed)))
 
 

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Unpack, cast
 
-from tilewright.application.api.call_arguments import at_least, checked, names_of
+from tilewright.application.api.call_arguments import at_least, checked, names_of, whole
 from tilewright.application.api.correlation_report import CorrelationReport
+from tilewright.application.api.load.kinds import is_group_file
 from tilewright.application.api.plan import Plan, Sources
 from tilewright.application.api.progress import sampling_progress
 from tilewright.application.api.settings import CorrelateSettings, Searches
 from tilewright.application.run.sampling import LayerSample, sample_layer
 from tilewright.digests import of_data
-from tilewright.errors import CallError
+from tilewright.errors import CallError, InputError
 from tilewright.files import RunFolder
 from tilewright.interrupts import stop_requested
+from tilewright.schema.group import GroupMapping
+
+
+def _is_group(workload: Sources) -> bool:
+    """Return whether the workload is a group mapping, or a file of one."""
+    if isinstance(workload, str | os.PathLike):
+        return is_group_file(os.fspath(workload))
+    kind = workload.get("kind") if isinstance(workload, Mapping) else None
+    several = isinstance(workload, list | tuple) and any(map(_is_group, workload))
+    return isinstance(workload, GroupMapping) or kind == "group_mapping" or several
+
+
+MOST_SAMPLES = 100_000
+"""Most mappings per layer, which are kept in memory with their costs."""
 
 
 @checked
@@ -36,10 +53,18 @@ def correlate(workload: Sources, arch: Sources, **settings: Unpack[CorrelateSett
         OutputError: The folder cannot be written to.
     """
     models, samples, seed = names_of("models", settings["models"]), settings["samples"], settings["seed"]
+    if _is_group(workload):
+        raise CallError(
+            "correlate samples mappings of layers, and takes no group mappings",
+            hint="tilewright evaluate GROUP --models A,B says how models differ on one of them",
+        )
     if len(models) < 2:
         raise CallError("correlate compares two or more cost models", hint="such as --models timeloop,oracle")
-    at_least(2, samples=samples)
-    at_least(0, seconds=settings["seconds"], worst=settings["worst"])
+    whole(2, samples=samples)
+    if samples > MOST_SAMPLES:
+        raise InputError(f"samples must be at most {MOST_SAMPLES:,}, not {samples:,}")
+    whole(0, worst=settings["worst"])
+    at_least(0, seconds=settings["seconds"])
     plan = Plan.of(workload, arch, [], models, cast(Searches, settings))
     distinct = plan.workload.distinct()
     folder = None if settings["folder"] is None else RunFolder(settings["folder"])

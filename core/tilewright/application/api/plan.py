@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.application.api.call_arguments import at_least, budget_of, objective_of, one_of, options_by_name
+from tilewright.application.api.call_arguments import budget_of, objective_of, one_of, options_by_name, whole
 from tilewright.application.api.keywords import settings_of
 from tilewright.application.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
 from tilewright.application.api.load.foreign import foreign
@@ -79,8 +79,8 @@ class Plan:
         words: dict[str, Any] = {name: setting.default for name, setting in settings_of(Searches).items()} | {
             **settings
         }
-        at_least(1, jobs=words["jobs"])
-        at_least(0, seed=words["seed"])
+        whole(1, jobs=words["jobs"])
+        whole(0, seed=words["seed"])
         is_shown(words["progress"])
         budget = budget_of(words["seconds"], words["evaluations"], words["patience"])
         chosen = None if words["objective"] is None else objective_of(words["objective"])

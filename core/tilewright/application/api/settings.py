@@ -139,7 +139,7 @@ class CorrelateSettings(Inputs, Folders, total=False):
 
     models: Required[Annotated["str | Sequence[str | CostModel]", Setting(
         REQUIRED, "cost models to compare, two or more", "A,B,...", plugins="cost model")]]
-    samples: Annotated["int", Setting(1000, "mappings per layer, drawn at random", "N", least=2)]
+    samples: Annotated["int", Setting(1000, "mappings per layer, drawn at random; at most 100,000", "N", least=2)]
     seed: Annotated["int", Setting(0, "seed of the samples; equal seeds give equal mappings", "N", least=0)]
     seconds: Annotated["float | None", Setting(
         None, "time limit for each distinct layer, whose last mappings are then left out", "S", least=0)]

@@ -5,6 +5,7 @@ Every failure becomes an invalid report with reasons: a refusal of the model, a 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingOf
@@ -35,6 +36,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import Objective
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.problem import Problem
 from tilewright.values import attributes, grouped
@@ -166,6 +168,17 @@ def explain(
     if not report.valid:
         return report
     return report.model_copy(update={"warnings": (*report.warnings, *_uncounted(model, problem, architecture))})
+
+
+def unexplained(report: Report, value: float, objective: Objective) -> str | None:
+    """Return how the report on a mapping contradicts the objective at which the model evaluated it, or None."""
+    if not report.valid:
+        reasons = "; ".join(str(reason) for reason in report.reasons)
+        return f"it does not explain a mapping that it evaluated at {objective} {value:g}: {reasons}"
+    told = report.of(objective)
+    if told is None or not math.isclose(told, value, rel_tol=1e-6):
+        return f"it explains {objective} {told:g} of a mapping that it evaluated at {value:g}"
+    return None
 
 
 def _uncounted(model: BuiltModel, problem: Problem, architecture: Architecture) -> Iterator[str]:

@@ -14,7 +14,7 @@ from tilewright.application.run.accepted import accepted, narrowed_space
 from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.compilation_warm_up import warm_up
 from tilewright.application.run.configuration import RunConfiguration
-from tilewright.application.run.evaluation import BuiltModel, bind, explain
+from tilewright.application.run.evaluation import BuiltModel, bind, explain, unexplained
 from tilewright.application.run.observing import RunObserver
 from tilewright.application.run.union import search_union
 from tilewright.digests import of_search
@@ -391,20 +391,10 @@ def map_problem(
     report, failure = None, result.error
     if result.best is not None:
         report = explain(configuration.model, evaluator, space.problem, space.architecture, result.best)
-        wrong = _unexplained(report, result, configuration)
+        wrong = unexplained(report, result.value, configuration.objective)
         if wrong is not None:
             report, failure = None, failure or PluginError(f"cost model {configuration.model.record} failed: {wrong}")
     return MappedLayer(distinct, space.architecture, result, report, failure, constrained)
-
-
-def _unexplained(report: Report, result: Result, configuration: RunConfiguration) -> str | None:
-    """Return the contract violation in the report on the best mapping, or None."""
-    if not report.valid:
-        return f"it does not explain the best mapping found: {'; '.join(str(reason) for reason in report.reasons)}"
-    value = report.of(configuration.objective)
-    if value is None or not math.isclose(value, result.value, rel_tol=1e-6):
-        return f"it explains {configuration.objective} {value:g} of a mapping that it evaluated at {result.value:g}"
-    return None
 
 
 def bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:

@@ -11,10 +11,10 @@ import numpy as np
 
 from tilewright.application.run.accepted import accepted, narrowed_space
 from tilewright.application.run.compilation_warm_up import compilation_notice
-from tilewright.application.run.evaluation import BuiltModel, bind, reasons_of
+from tilewright.application.run.evaluation import BuiltModel, bind, reasons_of, unexplained
 from tilewright.application.run.pieces import costs_of, next_size
 from tilewright.application.run.rejections import RejectionSample
-from tilewright.errors import NoValidMappingError, Reason, TilewrightError
+from tilewright.errors import NoValidMappingError, PluginError, Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
@@ -24,6 +24,7 @@ from tilewright.plugin.result import Rejections
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import CYCLES, ENERGY
 from tilewright.schema.problem import Problem
 
 DRAWN_AT_ONCE = 4096
@@ -119,10 +120,11 @@ def sample_layer(
     if space is None or len(evaluators) < 2:
         return LayerSample(problem, architecture, left_out=left_out)
     shaped = space.architecture
-    drawn, legal, reason = _draw(space, samples, seed, until)
+    drawn, legal, reason = _draw(space, samples, seed, until if seconds is None else until - seconds / 2)
     if legal is None:
         reasons = {name: (reason,) for name in evaluators} if reason else {}
         return LayerSample(problem, shaped, drawn=drawn, left_out=left_out | reasons, stopped=_stop(until))
+    cut = "deadline" if len(legal) < samples and drawn < MAX_DRAWN else ""  # half of the time is for evaluations
     costs: dict[str, list[Costs]] = {name: [] for name in evaluators}
     done, piece = 0, 4
     try:
@@ -148,6 +150,9 @@ def sample_layer(
         mark_result_found()
     kept = legal.take(slice(0, done))
     joined = {name: Costs.join(parts) for name, parts in costs.items() if parts}
+    contradicted = dict(_contradictions(models, kept, joined, evaluators)) if done and not stop_requested() else {}
+    left_out |= contradicted
+    joined = {name: one for name, one in joined.items() if name not in contradicted}
     left = {name: evaluators[name] for name in joined}
     parts, explained, unsplit = _split(left, kept, joined, until)
     return LayerSample(
@@ -158,7 +163,7 @@ def sample_layer(
         costs=joined,
         refused=dict(_refusals(space, left, kept, joined)),
         left_out=left_out,
-        stopped=_stop(until) if done < samples else "",
+        stopped=_stop(until) or (cut if done == len(legal) else "") if done < samples else "",
         parts=parts,
         explained=explained,
         unsplit=unsplit,
@@ -170,7 +175,7 @@ def _stop(until: float) -> str:
 
 
 def _draw(space: MapSpace, samples: int, seed: int, until: float) -> tuple[int, Candidates | None, Reason | None]:
-    """Return how many mappings were drawn, the legal ones, and why there are none."""
+    """Return how many mappings were drawn until then, the legal ones, and why there are none."""
     rng, parts, drawn, legal = np.random.default_rng(seed), list[Candidates](), 0, 0
     try:
         with raising():
@@ -185,6 +190,31 @@ def _draw(space: MapSpace, samples: int, seed: int, until: float) -> tuple[int, 
         text = f"none of {drawn:,} drawn mappings is legal"
         return drawn, None, Reason(code="illegal", where=space.problem.name, message=text)
     return drawn, Candidates.join(parts).take(slice(0, samples)), None
+
+
+def _contradictions(
+    models: Sequence[BuiltModel],
+    mappings: Candidates,
+    costs: MappingOf[str, Costs],
+    evaluators: MappingOf[str, Evaluator],
+) -> Iterator[tuple[str, tuple[Reason, ...]]]:
+    """Yield models whose report on the first valid mapping, or on the last one, contradicts its costs."""
+    for model in models:
+        name = model.name
+        valid = np.flatnonzero(costs[name].valid) if name in costs else ()
+        for index in {int(valid[0]), int(valid[-1])} if len(valid) else ():
+            try:
+                report = evaluators[name].explain(mappings[index])
+            except TilewrightError:
+                continue  # its energies by memory are missing, for this reason
+            for objective, values in ((ENERGY, costs[name].energy_pj), (CYCLES, costs[name].cycles)):
+                wrong = unexplained(report, float(values[index]), objective)
+                if wrong is not None:
+                    yield name, reasons_of(PluginError(f"cost model {model.record} failed: {wrong}"))
+                    break
+            else:
+                continue
+            break
 
 
 def _refusals(

@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tilewright import interrupts
 from tilewright.application.run.sampling import EXPLAINED
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
-from tilewright.plugin import CostModel, CostModelSpec, ScalarEvaluator
+from tilewright.plugin import CostModel, CostModelSpec, Costs, MappingBatch, ScalarEvaluator
 
 GEMM = "nk,km->nm; n=4 k=6 m=4"
 
@@ -188,6 +189,61 @@ def test_the_command_prints_what_the_function_returns(
     assert (tmp_path / "run" / ran.data["layers"][0]["pairs"][-1]["files"][0]).is_file()
     text = run(*words).out
     assert "Kendall" in text and "energy by memory" in text and "bandwidth only, no energy" in text
+
+
+class Stranger(Squared):
+    """Its batches have other costs than its reports."""
+
+    def bind(self, problem: tw.Problem, architecture: tw.Architecture) -> Bound:
+        class Other(Bound):
+            def evaluate_batch(self, batch: MappingBatch) -> Costs:
+                costs = super().evaluate_batch(batch)
+                return Costs(costs.valid, costs.energy_pj * 2, costs.cycles)
+
+        return Other(self, problem, architecture)
+
+
+def test_a_model_that_contradicts_itself_is_left_out_by_name() -> None:
+    report = tw.correlate(GEMM, arch="union_edge", models=["timeloop", Stranger(), "pipelined"], samples=10)
+    (reason,) = report.layers[0].left_out["Stranger"]
+    assert "cost model 'Stranger' failed: it explains energy" in reason.message and reason.code == "plugin_failed"
+    assert {(one.first, one.second) for one in report.pairs} == {("timeloop", "pipelined")}
+
+
+def test_half_of_the_time_is_for_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that runs a second for each look at it."""
+    seconds = iter(range(10**6))
+    monkeypatch.setattr("tilewright.application.run.sampling.time.monotonic", lambda: float(next(seconds)))
+    report = tw.correlate(GEMM, "eyeriss", models="timeloop,pipelined", samples=100_000, seconds=20.0)
+    assert 0 < len(report.layers[0]) < 100_000 and report.layers[0].stopped == "deadline"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"samples": 2.5}, "samples must be a whole number, not 2.5"),
+        ({"samples": None}, "samples must be a whole number, not None"),
+        ({"samples": 10**9}, "samples must be at most 100,000, not 1,000,000,000"),
+        ({"seed": 1.0}, "seed must be a whole number"),
+        ({"worst": None}, "worst must be a whole number"),
+        ({"models": None}, "models must be a list of distinct names"),
+        ({"models": 5}, "models must be a list of distinct names"),
+    ],
+)
+def test_odd_arguments_are_refused_at_once(words: dict[str, Any], said: str) -> None:
+    with pytest.raises(tw.errors.InputError) as error:
+        tw.correlate(GEMM, "eyeriss", **{"models": "timeloop,oracle"} | words)
+    assert said in str(error.value)
+
+
+def test_groups_are_refused_by_name(tmp_path: Path) -> None:
+    group = tw.load(Path(__file__).parents[4] / "examples" / "two_products.yaml", "group_mapping")
+    file = tmp_path / "group.yaml"
+    file.write_text(group.to_yaml())
+    for source in (group, group.to_data(), file, str(file), [str(file)]):
+        with pytest.raises(tw.errors.CallError, match="takes no group mappings") as error:
+            tw.correlate(source, "eyeriss", models="timeloop,oracle")  # type: ignore[arg-type]
+        assert "tilewright evaluate GROUP --models" in str(error.value)
 
 
 @pytest.mark.parametrize(

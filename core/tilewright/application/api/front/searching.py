@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Unpack
 
-from tilewright.application.api.call_arguments import at_least, checked
+from tilewright.application.api.call_arguments import checked, whole
 from tilewright.application.api.front.points import Front, front_of
 from tilewright.application.api.front.report import FrontReport, save_points
 from tilewright.application.api.plan import Plan, Sources, folder_of
@@ -47,7 +47,7 @@ def front(
         OutputError: The folder cannot be written to.
     """
     points = settings["points"]
-    at_least(2, points=points)
+    whole(2, points=points)
     if settings["objective"] not in (None, EDP.name):
         raise CallError("a front always covers energy and cycles", hint="leave objective out")
     settings["objective"] = EDP.name

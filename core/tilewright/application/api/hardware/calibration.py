@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.application.api.call_arguments import at_least, checked, names_of
+from tilewright.application.api.call_arguments import at_least, checked, names_of, whole
 from tilewright.application.api.evaluation import inputs_of
 from tilewright.application.api.load import Source, load_architecture, load_problem
 from tilewright.application.api.progress import fitting_progress, is_shown
@@ -147,7 +147,7 @@ def calibrate(
         CallError, InputError, UnknownNameError: An argument, a file or a row is invalid; the message names the row.
         NotConformableError: The cost model does not accept a problem on the architecture.
     """
-    at_least(2, folds=folds)
+    whole(2, folds=folds)
     at_least(0, seconds=seconds)
     is_shown(progress)
     end = math.inf if seconds is None else time.monotonic() + seconds

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from tilewright.application.api.call_arguments import at_least, checked
+from tilewright.application.api.call_arguments import checked, whole
 from tilewright.application.api.hardware.exploration_report import ExplorationReport
 from tilewright.application.api.hardware.spaces import SpaceSource, architecture_space, fixed_energies, swept
 from tilewright.application.api.load import Source, load_workload
@@ -71,8 +71,8 @@ def explore(
     machines = _machines(space, arch, vary)
     points, cluster = settings["points"], settings["cluster"]
     strategy = settings["strategy"] or installed().default(StrategySpec, "exploration")
-    at_least(1, points=points)
-    at_least(0, seed=settings["seed"])
+    whole(1, **({} if points is None else {"points": points}))
+    whole(0, seed=settings["seed"])
     spec = installed().find(StrategySpec, strategy).spec
     samples = isinstance(spec, StrategySpec) and spec.samples
     if samples and points is None:
@@ -187,7 +187,7 @@ def _together(workload: Sources, weights: Sequence[int] | None, notation: str | 
             f"there are {len(weights)} weights for {len(works)} networks", hint="give one for each, such as 3,1"
         )
     for weight in weights or ():
-        at_least(1, weights=weight)
+        whole(1, weights=weight)
     networks = [load_workload(work) for work in works]
     if len({network.name for network in networks}) < len(networks):  # for example, one layer of each network
         networks = [_called(network, work) for network, work in zip(networks, works, strict=True)]
