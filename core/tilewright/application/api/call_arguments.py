@@ -103,7 +103,7 @@ def names_of(what: str, given: str | Sequence[Any]) -> list[Any]:
     if isinstance(given, str):
         names: list[Any] = [name.strip() for name in given.split(",") if name.strip()]
     else:
-        names = list(given) if isinstance(given, Iterable) else []
+        names = list(given) if isinstance(cast(object, given), Iterable) else []
     if not names or any(name in names[:index] for index, name in enumerate(names)):
         raise InputError(
             f"{what} must be a list of distinct names, or names separated by commas, not {given!r}",

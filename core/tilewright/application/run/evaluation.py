@@ -170,11 +170,10 @@ def explain(
     return report.model_copy(update={"warnings": (*report.warnings, *_uncounted(model, problem, architecture))})
 
 
-def unexplained(report: Report, value: float, objective: Objective) -> str | None:
+def unexplained(report: Report, value: float, objective: Objective, which: str = "a valid mapping") -> str | None:
     """Return how the report on a mapping contradicts the objective at which the model evaluated it, or None."""
     if not report.valid:
-        reasons = "; ".join(str(reason) for reason in report.reasons)
-        return f"it does not explain a mapping that it evaluated at {objective} {value:g}: {reasons}"
+        return f"it does not explain {which}: {'; '.join(str(reason) for reason in report.reasons)}"
     told = report.of(objective)
     if told is None or not math.isclose(told, value, rel_tol=1e-6):
         return f"it explains {objective} {told:g} of a mapping that it evaluated at {value:g}"

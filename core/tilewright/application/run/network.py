@@ -391,7 +391,7 @@ def map_problem(
     report, failure = None, result.error
     if result.best is not None:
         report = explain(configuration.model, evaluator, space.problem, space.architecture, result.best)
-        wrong = unexplained(report, result.value, configuration.objective)
+        wrong = unexplained(report, result.value, configuration.objective, "the best mapping found")
         if wrong is not None:
             report, failure = None, failure or PluginError(f"cost model {configuration.model.record} failed: {wrong}")
     return MappedLayer(distinct, space.architecture, result, report, failure, constrained)

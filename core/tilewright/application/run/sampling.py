@@ -201,8 +201,8 @@ def _contradictions(
     """Yield models whose report on the first valid mapping, or on the last one, contradicts its costs."""
     for model in models:
         name = model.name
-        valid = np.flatnonzero(costs[name].valid) if name in costs else ()
-        for index in {int(valid[0]), int(valid[-1])} if len(valid) else ():
+        valid = np.flatnonzero(costs[name].valid).tolist() if name in costs else []
+        for index in {*valid[:1], *valid[-1:]}:
             try:
                 report = evaluators[name].explain(mappings[index])
             except TilewrightError:

@@ -84,7 +84,7 @@ def fault_of_counts(counts: AccessBatch) -> str | None:
 
 
 def fault_of_relaxation(found: object, entries: int, tensors: int, memories: int) -> str | None:
-    """Return the contract violation in a relaxation over so many entries, tensors and memories in a few words, or None.
+    """Return the contract violation in a relaxation in a few words, or None.
 
     Prices, bandwidths and fractions are numbers of at least 0, and indices are those of memories.
     """

@@ -242,7 +242,7 @@ def test_groups_are_refused_by_name(tmp_path: Path) -> None:
     file.write_text(group.to_yaml())
     for source in (group, group.to_data(), file, str(file), [str(file)]):
         with pytest.raises(tw.errors.CallError, match="takes no group mappings") as error:
-            tw.correlate(source, "eyeriss", models="timeloop,oracle")  # type: ignore[arg-type]
+            tw.correlate(source, "eyeriss", models="timeloop,oracle")
         assert "tilewright evaluate GROUP --models" in str(error.value)
 
 
