@@ -21,6 +21,7 @@ from tilewright.application.run.digits import (
     split_ranks,
 )
 from tilewright.errors import NotConformableError, Reason, UnknownNameError
+from tilewright.mapspace.group_legality import moving_axes
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import suggestion
 from tilewright.schema.frozen import FrozenDict
@@ -72,9 +73,31 @@ class NetworkGroup:
 
     @property
     def apart(self) -> frozenset[tuple[str, str]]:
-        """Maker and reader of each result that is no edge. They may not be inside one loop: no rule of groups sees it."""
-        names = {layer.name for layer in self.group.layers}
-        return frozenset((read.maker, read.reader) for read in self.left_out if read.maker in names)
+        """Maker and reader of each result that is no edge. No rule of groups sees that they may share no loop."""
+        order = {layer.name: number for number, layer in enumerate(self.group.layers)}
+        pairs = ((read.maker, read.reader) for read in self.left_out)
+        return frozenset(pair for pair in pairs if pair[0] in order and order[pair[0]] < order[pair[1]])
+
+    def broken(self, group: GroupMapping) -> tuple[Reason, ...]:
+        """Return a reason for each result that is no edge, and that its reader would read before it is whole.
+
+        Args:
+            group: these layers and edges with another tree, which is legal.
+        """
+        return tuple(reason for pair in sorted(self.apart) for reason in _early(group, *pair))
+
+
+def _early(group: GroupMapping, maker: str, reader: str) -> Iterator[Reason]:
+    made, read = group.paths[maker], group.paths[reader]
+    where = f"{reader} reads {maker}"
+    if read.place < made.place:
+        yield Reason(code="unfinished", where=where, message=f"{reader} runs before {maker}; exchange the branches")
+    for place, other in zip(made.places, read.places, strict=False):
+        if place != other:
+            break
+        for axis in moving_axes(group, place):
+            text = f"it is unknown which words a step of {axis} reads; loop over {axis} inside the branches"
+            yield Reason(code="unfinished", where=where, message=text)
 
 
 def group_of_layers(workload: Workload, names: Sequence[str], architecture: Architecture) -> NetworkGroup:

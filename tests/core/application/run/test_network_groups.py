@@ -350,6 +350,39 @@ def test_one_layer_that_takes_a_result_otherwise_sends_it_through_the_outermost_
     assert [str(read) for read in grouped(network, "a", "b").left_out] == ["b.A reads a: c is not among the layers"]
 
 
+def test_a_shared_loop_around_a_result_that_is_no_edge_is_refused() -> None:
+    """The rules of groups see no edge between a and c, so a search may put both into one loop."""
+    reads = {"A": [{"maker": "b"}], "B": [{"maker": "a", "cut": "a pooling"}]}
+    network = network_of(
+        product("a", 4, 5, 6, value="x"),
+        product("b", 4, 5, 6, value="x"),
+        product("c", 4, 6, 2) | {"after": ["a", "b"], "reads": reads},
+    )
+    made = grouped(network)
+    assert made.apart == {("a", "c")} and not made.broken(made.group)
+    data = made.group.to_data()
+    data["axes"] = {"M": {"a": "M", "b": "M", "c": "M"}}
+    data["tree"]["entries"].append({"target": "Buffer", "keep": ["a.A"], "temporal_tile_sizes": {"M": 2}})
+    shared = GroupMapping.model_validate(data)
+    assert group_legality(shared)
+    (reason,) = made.broken(shared)
+    assert str(reason) == (
+        "c reads a: it is unknown which words a step of M reads; loop over M inside the branches [unfinished]"
+    )
+    data["tree"]["branches"] = [data["tree"]["branches"][place] for place in (1, 2, 0)]
+    assert "c runs before a; exchange the branches" in str(made.broken(GroupMapping.model_validate(data))[0])
+
+
+def test_a_result_of_an_earlier_repetition_is_an_input() -> None:
+    later = {"maker": "b", "sizes": {}}
+    network = network_of(
+        product("a", 4, 6, 6, later) | {"count": 2}, product("b", 4, 6, 6, {"maker": "a"}) | {"count": 2}
+    )
+    made = grouped(network)
+    assert [str(read) for read in made.left_out] == ["a.A reads b: b runs later, so it is an earlier result"]
+    assert [edge.layers for edge in made.group.edges] == [{"a": "Z", "b": "A"}] and not made.apart
+
+
 def test_layers_that_cannot_be_one_group_are_told() -> None:
     network = network_of(
         product("a", 3, 5, 4),
