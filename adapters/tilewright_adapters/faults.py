@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pydantic import ValidationError
 
 from tilewright.errors import InputError, Location
-from tilewright.values import plainly
+from tilewright.values import plain_fault
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def placed(location: Location) -> Iterator[None]:
         yield
     except ValidationError as error:
         fault = error.errors()[0]
-        text = plainly(fault["msg"].removeprefix("Value error, "))
+        text = plain_fault(fault)
         where = ".".join(map(str, fault["loc"])) if fault["type"] != "value_error" else ""
         raise InputError(f"{where}: {text}" if where else text, location=location) from None
     except InputError as error:

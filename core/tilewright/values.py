@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticSerializationError
+from pydantic_core import CoreSchema, ErrorDetails, PydanticSerializationError
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -75,20 +75,74 @@ class MisplacedError(ValueError):
         self.path = path
 
 
-_PLAIN = (
-    ("a valid integer", "a whole number"),
-    ("a valid number", "a number"),
-    ("a valid string", "text"),
-    ("a valid boolean", "true or false"),
-    ("a valid list", "a list"),
-    ("a valid dictionary", "keys and values"),
-    ("a finite number", "a finite number"),
-)
-"""Pydantic's names of types, and everyday ones."""
+_EXPECTED: dict[str, str] = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("string_type", "string_unicode"), "text"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type", "iterable_type"), "a list"),
+    **dict.fromkeys(
+        ("dict_type", "frozen_dict_type", "mapping_type", "model_type", "model_attributes_type", "dataclass_type"),
+        "keys and values",
+    ),
+    "int_parsing_size": "a whole number with fewer digits",
+    "finite_number": "a finite number",
+    "greater_than": "a value greater than {gt}",
+    "greater_than_equal": "a value greater than or equal to {ge}",
+    "less_than": "a value less than {lt}",
+    "less_than_equal": "a value less than or equal to {le}",
+    "multiple_of": "a multiple of {multiple_of}",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "none_required": "no value",
+    "is_instance_of": "an object of the class {class}",
+    "callable_type": "a function",
+    "invalid_key": "text as key",
+}
+"""Types of pydantic's errors -> the expected value."""
+_WORDS = dict[str, str]()
+"""Patterns of texts -> the expected text in words."""
+
+
+def worded(pattern: str, words: str) -> Any:
+    """Return a field for texts that match a pattern; messages state the pattern in words."""
+    _WORDS[pattern] = words
+    return Field(pattern=pattern)
+
+
+def plain_fault(fault: ErrorDetails) -> str:
+    """Return one of pydantic's errors in plain words, without the value that was found.
+
+    >>> plain_fault({"type": "int_parsing", "loc": (), "msg": "Input should be a valid integer, unable ...", "input": "x"})
+    'expected a whole number'
+    """
+    kind, context = fault["type"], fault.get("ctx", {})
+    if kind in ("value_error", "assertion_error"):
+        return str(context["error"])
+    if kind in _EXPECTED:
+        return f"expected {_EXPECTED[kind].format(**context)}"
+    if kind == "missing":
+        return "a value is missing"
+    if kind == "extra_forbidden":
+        return "unknown key"
+    if kind == "string_pattern_mismatch":
+        return f"expected {_WORDS.get(context['pattern'], 'text of the form ' + context['pattern'])}"
+    least, most = context.get("min_length"), context.get("max_length")
+    what = "character" if kind.startswith("string") else "key" if context.get("field_type") == "Dictionary" else "item"
+    if least is not None:
+        count = f"at least {_counted(least, what)}"
+        return f"expected {count}; it is empty" if not len(fault["input"]) else f"expected {count}"
+    if most is not None:
+        return f"expected at most {_counted(most, what)}, not {len(fault['input']):,}"
+    return fault["msg"].replace("Input should be ", "expected ")
+
+
+_NOUNS = {"integer": "int_type", "number": "float_type", "string": "string_type", "boolean": "bool_type"}
+"""Nouns of pydantic's messages -> the type of the error."""
 
 
 def plainly(message: str) -> str:
-    """Return a message of pydantic in plain words.
+    """Return a message of pydantic in plain words, where nothing but its text is known.
 
     >>> plainly("Input should be a valid integer, unable to parse string as an integer")
     'expected a whole number'
@@ -96,10 +150,14 @@ def plainly(message: str) -> str:
     if not message.startswith("Input should be "):
         return message
     rest = message.removeprefix("Input should be ")
-    for theirs, ours in _PLAIN:
-        if rest.startswith(theirs):
-            return f"expected {ours}"
-    return f"expected {rest}" if rest.startswith(("'", '"')) else f"expected a value {rest}"
+    for noun, kind in _NOUNS.items():
+        if rest.startswith(f"a valid {noun}"):
+            return f"expected {_EXPECTED[kind]}"
+    return f"expected {rest}" if rest.startswith(("'", '"', "a ")) else f"expected a value {rest}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from onnx import helper
 import tilewright as tw
 from support import DATA, EXAMPLE_FILES, ROOT
 from support.exported import node, program
+from support.messages import RAW
 from support.mutations import mutated_bytes, mutated_model, mutated_text, mutated_yaml
 from support.networks import drawn as random_network
 from support.onnx_models import model_of
@@ -96,6 +97,8 @@ def complaint(reader: Reader, files: Files, folder: Path) -> str | None:
             return f"exit code {error.exit_code}: {text[:300]}"
         if len(text) > 22_000 or not text.replace("\n", "").isprintable():
             return f"a message of {len(text)} characters: {text[:100]!r}"
+        if raw := RAW.search(text):
+            return f"a text of pydantic: {raw[0]}"
     except (Exception, Slow) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {str(error)[:200]} ({Path(last.filename).name}:{last.lineno})"

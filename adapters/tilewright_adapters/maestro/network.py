@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from tilewright.errors import Location
 from tilewright.schema.document import suggestion
+from tilewright.values import plain_fault
 from tilewright_adapters.maestro.words import Words
 from tilewright_notations.directives import DirectiveLayer, Map
 
@@ -224,7 +225,7 @@ class NetworkReader:
                 }
             )
         except ValidationError as error:
-            raise self.words.error(f"layer {draft.name}: {error.errors()[0]['msg']}") from None
+            raise self.words.error(f"layer {draft.name}: {plain_fault(error.errors()[0])}") from None
         self.layers.append(layer)
 
 

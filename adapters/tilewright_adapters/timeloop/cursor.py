@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from tilewright.errors import InputError
 from tilewright.expressions import FUNCTIONS, KNOWN
 from tilewright.schema.document import Document, suggestion
+from tilewright.values import plain_fault
 
 MAX_NUMBER = 1e300
 MAX_WHOLE = 2**62
@@ -129,7 +130,7 @@ class Cursor:
         except ValidationError as error:
             fault = error.errors()[0]
             where = ".".join(map(str, fault["loc"]))
-            message = fault["msg"].removeprefix("Value error, ")
+            message = plain_fault(fault)
             raise self.error(f"{where}: {message} (found {fault['input']!r})" if where else message) from None
 
 

@@ -44,7 +44,7 @@ from tilewright.plugin.specs import (
     StrategySpec,
 )
 from tilewright.schema.document import suggestion
-from tilewright.values import plainly
+from tilewright.values import plain_fault
 
 if TYPE_CHECKING:
     from tilewright.plugin.adapter import Adapter
@@ -454,7 +454,7 @@ def check_options(registration: Registration, options: Mapping[str, Any]) -> Any
             faults = error.errors(include_url=False)
     texts = []
     for mistake in faults:
-        where, text = ".".join(str(step) for step in mistake["loc"]), plainly(mistake["msg"])
+        where, text = ".".join(str(step) for step in mistake["loc"]), plain_fault(mistake)
         if mistake["type"] == "extra_forbidden":
             text = f"unknown option{suggestion(where, known)}; it takes {', '.join(known) or 'none'}"
         texts.append(f"{where}: {text}")

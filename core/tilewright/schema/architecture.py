@@ -28,7 +28,7 @@ from tilewright.schema.problem import Name, Problem, Role, Tensor
 from tilewright.schema.quantities import Area, Count, Energy, Rate, Words
 from tilewright.schema.replace import ValuePath, paths_below, replaced
 from tilewright.schema.sparse import SparseCompute, SparseMemory
-from tilewright.values import MisplacedError, Model
+from tilewright.values import MisplacedError, Model, worded
 
 N = TypeVar("N", float, "Counter[int]")
 BandwidthAction = Literal["read", "write", "access"]
@@ -103,7 +103,7 @@ class Fanout(Model):
 
     size: Annotated[Words, AfterValidator(_few)] = 1
     """Number of sub-clusters."""
-    axis: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9_]*$")] = "X"
+    axis: Annotated[str, worded(r"^[A-Z][A-Za-z0-9_]*$", "a name that begins with a capital letter, such as X")] = "X"
     """Axis of the array along which they are placed."""
     multicast: bool = True
     """Whether one read may serve several sub-clusters."""
@@ -116,6 +116,18 @@ class Fanout(Model):
     """
     network: Network = Network()
     """Energy, bandwidth and latency of the network."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_one_axis(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(size := value.get("size"), list | tuple | str):
+            extents = size.lower().split("x") if isinstance(size, str) else size
+            if len(extents) > 1:
+                told = f"a fanout has one axis (found {size!r})"
+                raise MisplacedError(
+                    f"{told}; {len(extents)} axes are {len(extents)} nested clusters, a fanout each", "size"
+                )
+        return value
 
     def links(self, tensor: Tensor) -> bool:
         """Return whether sub-clusters may forward the tensor to their neighbours."""
@@ -453,7 +465,7 @@ class Architecture(FileModel):
     """Name of the machine."""
     source: str | None = None
     """Origin of the numbers."""
-    dataflow: Annotated[str, Field(pattern=r"^[^.\s]+\.[^\s]+$")] | None = None
+    dataflow: Annotated[str, worded(r"^[^.\s]+\.[^\s]+$", "ARCHITECTURE.NAME")] | None = None
     """Constraints of the library that apply by default, such as `eyeriss.row_stationary`.
 
     None: those of the library's architecture with this name, if it has some.

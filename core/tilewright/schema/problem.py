@@ -19,14 +19,14 @@ from tilewright.schema.density import Density, check_data
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.replace import paths_below, replaced
-from tilewright.values import MisplacedError, Model
+from tilewright.values import MisplacedError, Model, worded
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]*$")]
-DimensionName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Name = Annotated[str, worded(r"^[A-Za-z_][A-Za-z0-9_.\-]*$", "a letter or _, then letters, digits, or any of _ . -")]
+DimensionName = Annotated[str, worded(r"^[A-Za-z_][A-Za-z0-9_]*$", "a letter or _, then letters, digits or _")]
 Size = Annotated[int, Field(ge=1, le=2**40, strict=True)]
 MAX_PARTS = 100
 """Maximum number of dimensions, of tensors, and of coordinates of a tensor."""

@@ -27,7 +27,7 @@ from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.result import Result, Stop
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
-from tilewright.values import Model
+from tilewright.values import Model, plain_fault
 
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
 """Ends of searches whose results are stored."""
@@ -115,7 +115,9 @@ class ResultCache:
         except InputError as error:
             raise ValueError(error.message) from None
         except ValidationError as error:
-            reasons = "; ".join(f"{'.'.join(map(str, fault['loc']))} {fault['msg']}" for fault in error.errors()[:1])
+            reasons = "; ".join(
+                f"{'.'.join(map(str, fault['loc']))} {plain_fault(fault)}" for fault in error.errors()[:1]
+            )
             raise ValueError(f"{self.path} is damaged: {reasons}") from None
 
     def keep(self, key: str, result: Result) -> None:
@@ -132,7 +134,7 @@ class ResultCache:
             text = Entry.of(result).model_dump_json()
         except ValueError as error:
             reasons = error.errors() if isinstance(error, ValidationError) else []
-            raise OutputError(reasons[0]["msg"] if reasons else str(error)) from None
+            raise OutputError(plain_fault(reasons[0]) if reasons else str(error)) from None
         try:
             self._put(key, text)
         except InputError:

@@ -26,6 +26,7 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Workload
+from tilewright.values import plain_fault
 
 Part = TypeVar("Part")
 PARTS: dict[str, type] = {
@@ -169,7 +170,11 @@ def fault_of_alternatives(answer: object, problem: Problem) -> str | None:
             return f"returned {described(alternative)} among them, an Alternative is expected"
         try:
             whole = Alternative.model_validate_json(alternative.model_dump_json())
-        except (ValidationError, ValueError, AttributeError) as error:
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            where = ".".join(map(str, fault["loc"]))
+            return f"returned an Alternative that is none: {where}: {plain_fault(fault)}"
+        except (ValueError, AttributeError) as error:
             return f"returned an Alternative that is none: {' '.join(str(error).split())[:200]}"
         wrong = next(whole.faults(problem), None)
         if wrong:

@@ -31,6 +31,7 @@ from tilewright.errors import (
 )
 from tilewright.interrupts import is_from_user, raise_if_due
 from tilewright.schema.mapped.claimants import BUILTIN as BUILTIN
+from tilewright.values import plain_fault
 
 Answer = TypeVar("Answer")
 
@@ -145,7 +146,9 @@ def one_line_error(error: BaseException) -> str:
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
             where = ".".join(str(step) for step in first["loc"])
-            text = f"{error.error_count()} faults in {error.title}, such as {where or 'the whole'}: {first['msg']}"
+            text = (
+                f"{error.error_count()} faults in {error.title}, such as {where or 'the whole'}: {plain_fault(first)}"
+            )
         else:
             text = str(error)
     except BaseException:  # a third party's exception may raise anything

@@ -27,7 +27,7 @@ from tilewright.schema.document.reading import (
     read_document,
 )
 from tilewright.schema.document.suggestions import missing_key, suggestion, unknown_key
-from tilewright.values import MisplacedError, Model, plainly
+from tilewright.values import MisplacedError, Model, plain_fault
 
 __all__ = [
     "MAX_DEPTH",
@@ -174,10 +174,6 @@ def _caused(errors: Sequence[Any]) -> list[Any]:
     ]
 
 
-_SHAPES = dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "a list") | dict.fromkeys(
-    ("dict_type", "mapping_type", "model_type", "model_attributes_type"), "keys and values"
-)
-"""Pydantic's error types -> the shape that was expected, in YAML's terms."""
 _UNITS = {
     "words": "words", "words_per_cycle": "words per cycle", "bits": "bits", "pj": "pJ", "pj_per_cycle": "pJ per cycle",
     "um2": "um^2", "ghz": "GHz", "nm": "nm", "cycles": "cycles",
@@ -197,7 +193,7 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
     path = _real_path((*fault["loc"], *within), document.data)
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
     prefix = f"{where}: " if where else ""
-    kind, message = fault["type"], fault["msg"].removeprefix("Value error, ")
+    kind, message, value = fault["type"], plain_fault(fault), fault["input"]
     if within:
         prefix = ""
     if kind == "extra_forbidden":
@@ -210,14 +206,10 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
         message = f"{context['discriminator']}: expected one of {context['expected_tags']} (found '{context['tag']}')"
     elif kind == "missing":
         message = missing_key(fault["loc"][-1], path, model)
-    elif kind in _SHAPES:
-        value = fault["input"]
+    elif kind not in ("value_error", "assertion_error", "too_short", "too_long"):
         shape = "a list" if isinstance(value, list) else "keys and values" if isinstance(value, dict) else repr(value)
-        message = f"expected {_SHAPES[kind]} (found {shape})"
-    elif not isinstance(fault["input"], dict | list | BaseModel) and kind != "value_error":
-        value = fault["input"]
         unit = _unit(str(path[-1])) if path and kind.startswith(("int", "float")) and isinstance(value, str) else ""
-        message = f"{plainly(message)}{unit} (found {value!r})"
+        message = f"{message}{unit} (found {shape})"
     return document.locate(path), prefix + message
 
 
