@@ -84,6 +84,16 @@ def missing_file(path: str | os.PathLike[str]) -> InputError:
     return InputError(f"there is no file {os.fspath(path)}{meant}", hint="check the path")
 
 
+def refuse_run(path: str | os.PathLike[str]) -> None:
+    """Raise InputError if a path is the folder of a run, with `run.json` or a summary: it is no input."""
+    folder = Path(path)
+    if not os.path.isdir(folder) or not any((folder / name).is_file() for name in (MARK, *SUMMARIES)):
+        return
+    mapping = next((file for file in sorted(folder.glob("[0-9]*.yaml")) if ".certificate." not in file.name), None)
+    one = "" if mapping is None else f"`tilewright evaluate {mapping}` evaluates a mapping of it, and "
+    raise InputError(f"{path} is the folder of a run, not an input", hint=f"{one}`tilewright report {path}` shows it")
+
+
 def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     """Return the contents of a regular file. Pipes and devices are refused without waiting.
 

@@ -33,6 +33,7 @@ from tilewright_adapters.timeloop.reading.energies import one_for_all, read_area
 from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
 from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
+from tilewright_adapters.timeloop.reading.mapping import unsplit
 from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
 from tilewright_adapters.timeloop.reading.rules import Notes, lists, read_rules, rules_in, unicast_of
 from tilewright_adapters.timeloop.reading.sections import OURS, Sections
@@ -172,6 +173,8 @@ def _read(sections: Sections) -> InputSet:
         directives = read_directives(mapping, said, problem, tree.levels, tree.parallel)
         warnings += directives.warnings
     architecture = _architecture(tree, sections, problem, directives, warnings)
+    if directives is not None:
+        warnings += unsplit(directives, architecture)
     architecture = with_unlinked(architecture, unlinked(said, problem))
     bits = value_bits(documents["problem"], problem)
     if bits:

@@ -17,6 +17,7 @@ from tilewright.plugin.estimator import COMPONENTS, Attribute, Estimate, Estimat
 from tilewright.plugin.guard.processes import warn_once
 from tilewright.plugin.registry import Registration, Registry, installed
 from tilewright.plugin.specs import EstimatorSpec
+from tilewright.schema.document import suggestion
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class Estimators:
         spec, name = _spec(registration), registration.long_name
         chosen = self._is_chosen(registration, question)
         if question.component not in spec.components:
-            return _refusal("component", f"does not know '{question.component}'; known: {', '.join(spec.components)}")
+            told = f"does not know '{question.component}'{suggestion(question.component, spec.components)}"
+            return _refusal("component", f"{told}; known: {', '.join(spec.components)}")
         if spec.priority is None and not chosen:
             return _refusal("unasked", f"is used only if named: estimator: {registration.name}")
         taken = _taken(spec, question.component)

@@ -143,10 +143,16 @@ def _load(model: type[M], folder: str, name: str) -> M:
         return validate(model, read_document(path))
 
 
+def other_kind(name: str) -> str:
+    """Return `; it is a workload` for the name of a file in the library, otherwise an empty text."""
+    kinds = {"architectures": "an architecture", "workloads": "a workload", "spaces": "a space of architectures"}
+    return next((f"; it is {kind}" for folder, kind in kinds.items() if name in names(folder)), "")
+
+
 def _known(what: str, name: str, known: Iterable[str]) -> None:
     known = list(known)
     if name not in known:
         raise UnknownNameError(
-            f"no {what} is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}",
+            f"no {what} is called '{name}'{other_kind(name) or suggestion(name, known)}; known: {', '.join(known)}",
             hint="tilewright library lists them; or give a YAML file",
         )

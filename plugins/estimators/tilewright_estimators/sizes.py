@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from tilewright.errors import Reason
@@ -33,6 +33,13 @@ def check_asked(component: str, action: str, known: Mapping[str, object]) -> Non
         raise Refused("action", f"a {component} has no action '{action}'; it has {', '.join(actions)}")
 
 
+def _meant(name: str, names: Sequence[str]) -> str:
+    """Return what an unknown attribute probably means, as a clause."""
+    if "size_bits" in names and {"capacity", "size", "depth", "words", "bytes"} & set(name.split("_")):
+        return "; its size is stated in bits, as size_bits"
+    return suggestion(name, names)
+
+
 def checked(component: str, attributes: Mapping[str, Attribute]) -> dict[str, float]:
     """Return the numeric attributes of a component, with defaults for `banks` and `ports`.
 
@@ -44,7 +51,7 @@ def checked(component: str, attributes: Mapping[str, Attribute]) -> dict[str, fl
         if name not in names:
             raise Refused(
                 "attribute",
-                f"a {component} has no attribute '{name}'{suggestion(name, names)}; it has {', '.join(names) or 'none'}",
+                f"a {component} has no attribute '{name}'{_meant(name, names)}; it has {', '.join(names) or 'none'}",
             )
     numbers: dict[str, float] = {}
     for name in names:

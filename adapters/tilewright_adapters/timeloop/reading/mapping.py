@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem
@@ -36,6 +37,27 @@ def build(directives: Directives, problem: Problem, clusters: tuple[str, ...], p
         entries += _entries(name, level, (whole, *inside[name]), problem.dimension_names, both, placed)
         whole = inside[name][-1]
     return Mapping(entries=tuple(entries))
+
+
+def unsplit(directives: Directives, architecture: Architecture) -> Iterator[str]:
+    """Yield a warning for each level whose loops all lie along X, as Timeloop takes them, where they fit only with a split."""
+    for name, level in directives.levels.items():
+        loops = {dimension: factor for dimension, factor in level.spatial.items() if factor.end > 1}
+        if name not in architecture.cluster_index or not loops or not level.in_x.issuperset(loops):
+            continue
+        both = [architecture.cluster(one) for one in (name, f"{name}_X") if one in architecture.cluster_index]
+        room = {"X": 1, "Y": 1} | {cluster.fanout.axis: cluster.fanout.size for cluster in both}
+        units = math.prod(factor.end for factor in loops.values())
+        if not room["X"] < units <= room["X"] * room["Y"]:
+            continue
+        place = next(iter(loops.values())).where
+        number = "0" if units <= room["Y"] else "N"
+        told = " ".join(f"{dimension}={factor.end}" for dimension, factor in loops.items())
+        yield (
+            f"{place.document.locate(place.path)}: {name} unrolls {told} along X, where it has {room['X']}; "
+            f"it has {room['Y']} along Y. Without `split`, Timeloop takes X: add `split: {number}`"
+            + (", the number of dimensions in the permutation that lie along X" if number == "N" else "")
+        )
 
 
 def _entries(

@@ -223,7 +223,9 @@ def _given(
     theirs = [is_foreign(source, notation) for source in works]
     if (notation or reading) and not foreign_hardware and not any(theirs):
         raise InputError(
-            "none of the files is another tool's", hint="leave --from, --set, --dense, --one-energy and --dataflow out"
+            "none of the files is another tool's; --from, --set, --dense, --one-energy and --dataflow are for such files",
+            hint="leave them out; a field of an architecture changes in its file, or by "
+            "`tilewright explore NET --arch ARCH --vary FIELD=VALUE`",
         )
     if not foreign_hardware:
         architecture = load_architecture(hardware[0])

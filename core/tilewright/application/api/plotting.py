@@ -74,10 +74,9 @@ def plot(
         InputError, UnknownNameError: The source has no such chart, or nothing to draw.
         OutputError: The file cannot be written.
     """
-    if kind is not None:
-        one_of("kind", kind, KINDS)
     drawings = drawings_of(source, exploration)
     if kind is not None and kind not in drawings:
+        one_of("kind", kind, [*drawings] if kind not in KINDS else KINDS)
         raise InputError(f"{source} has no chart of kind {kind}", hint=f"it has {', '.join(drawings)}")
     drawing = drawings[kind or next(iter(drawings))]()
     return drawing.save(file, width=width, font_size=font_size, colours=colours)

@@ -49,10 +49,7 @@ def map_command(
 
     settings = flags.settings()
     if not arch and not (fuse and any(map(is_group_file, workload))):
-        raise tw.errors.CallError(
-            "tilewright map: missing option '--arch'",
-            hint="tilewright library archs lists them; tilewright map --help lists its arguments",
-        )
+        raise tw.errors.CallError("tilewright map: missing option '--arch'", hint=_arch_hint(workload))
     if fuse:
         _fuse(flags, workload, arch, pareto is not None or budget_cycles is not None, graph)
     if budget_cycles is not None and pareto is None:
@@ -118,6 +115,21 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
     report = tw.fuse(workload[0], *arch, **{name: settings[name] for name in used if settings[name] is not None})
     print_result(report, flags.json, flags.quiet, report.messages())
     raise typer.Exit(_code(True, [report.unwritten]))
+
+
+def _arch_hint(workload: list[str]) -> str:
+    """Return how to give the architecture; it may be among the workloads."""
+    from tilewright import library
+    from tilewright.application.api.load.kinds import is_architecture, is_foreign
+
+    machines = [name for name in workload if name in library.names("architectures") or is_architecture(name)]
+    if machines:
+        return f"{machines[0]} is an architecture: --arch {machines[0]}"
+    if len(workload) > 1 and all(map(is_foreign, workload)):
+        return (
+            "name each file of the architecture and of its constraints: tilewright map PROBLEM --arch FILE --arch FILE"
+        )
+    return "tilewright library archs lists them; tilewright map --help lists its arguments"
 
 
 def _code(complete: bool, errors: Iterable[TilewrightError | None]) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from tilewright.application.conversion.frontends import builtin_reader, declining
 from tilewright.application.conversion.signs import owners
 from tilewright.errors import InputError, OptionError, OverdueError, TilewrightError, UnsupportedError, shortened
-from tilewright.files import file_and_member, is_file, missing_file, read_text
+from tilewright.files import file_and_member, is_file, missing_file, read_text, refuse_run
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.guard.processes import warn_once
 from tilewright.plugin.registry import Registration, Registry, check_options
@@ -81,6 +81,8 @@ def read_detected(
         UnsupportedError: an adapter knows the files, and refuses a feature.
         InputError: no adapter reads the files (the likeliest notation is named), or several do with different results.
     """
+    for path in files:
+        refuse_run(path)
     if notation is not None:
         registration = registry.find(AdapterSpec, notation)
         adapter = registry.make(AdapterSpec, registration.long_name, options or {})

@@ -25,7 +25,9 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """
     if len(word) > MAX_WORD:
         return ""
-    near = difflib.get_close_matches(word, [name for name in known if len(name) <= MAX_WORD], n=1, cutoff=0.6)
+    known = [name for name in known if len(name) <= MAX_WORD]
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    near = near or [name for name in known if name.lower() == word.lower()]
     return f"; did you mean '{near[0]}'?" if near and near[0] != word else ""
 
 

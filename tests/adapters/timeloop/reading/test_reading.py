@@ -416,7 +416,7 @@ def test_networks_that_mean_something_else_are_refused(tmp_path: Path, kind: str
         ("read_bandwidth: 2", "read_bandwidth: 0", ("read_bandwidth", "greater than 0")),
         ("n_banks: 2", "multiple-buffering: 0.5", ("multiple_buffering of Buffer", "at least 1")),
         ("name: Buffer", "name: Column", ("names repeat: Column",)),
-        ("name: Inputs", "name: 2nd input", ("pattern", "2nd input")),
+        ("name: Inputs", "name: 2nd input", ("expected a letter or _", "2nd input")),
         ("P: 6", "P: 0", ("dimension P", "at least 1")),
         ("[K, P, R]", "[K, P, K]", ("a dimension is repeated",)),
         ("name: Inputs", "name: Weights", ("names repeat",)),
@@ -526,3 +526,20 @@ def test_a_mapping_needs_the_rest(tmp_path: Path) -> None:
     assert "a mapping needs its problem" in complaint(tmp_path, ARCHITECTURE + ENERGIES + MAPPING)
     with pytest.raises(InputError, match="no architecture, problem or mapping"):
         TimeloopAdapter().parse([])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (", split: 2", "", "0.yaml:50:44: Column unrolls P=2 along X, where it has 1; it has 2 along Y. Without `split`, Timeloop takes X: add `split: 0`"),
+        (", split: 2", ", split: 3", "Column unrolls P=2 along X, where it has 1; it has 2 along Y."),
+        ("K=3, permutation: [K, P, R], split: 1", "K=3", None),
+        ("factors: P=2, permutation: KRP, split: 2", "factors: P=9", None),
+    ],
+)  # fmt: skip
+def test_a_missing_split_is_named_where_only_another_axis_has_room(
+    old: str, new: str, told: str | None, tmp_path: Path
+) -> None:
+    assert not any("split" in warning for warning in read(tmp_path, ALL).warnings)
+    found = [warning for warning in read(tmp_path, ALL.replace(old, new)).warnings if "`split" in warning]
+    assert len(found) == (told is not None) and all(told is not None and told in warning for warning in found)

@@ -50,6 +50,11 @@ Source = str | os.PathLike[str] | MappingOf[str, Any] | FileModel
 M = TypeVar("M", bound=FileModel)
 Kind = Literal["workload", "problem", "architecture", "mapping", "constraints", "group_mapping"]
 
+RESULT = (
+    "it is a result; the mapping files next to it are inputs of `evaluate`, and `tilewright report FOLDER` shows all"
+)
+"""Hint about a JSON document that a command wrote."""
+
 
 @overload
 def load(source: Source, kind: Literal["workload"], **options: Any) -> Workload: ...
@@ -114,7 +119,16 @@ def load_architecture(source: Source) -> Architecture:
     if document is not None:
         _expect(document, "architecture")
         return read_architecture(document)
-    return _load(Architecture, "architecture", source, library.architecture)
+    return _load(Architecture, "architecture", source, _named_architecture)
+
+
+def _named_architecture(name: str) -> Architecture:
+    try:
+        return library.architecture(name)
+    except UnknownNameError as error:
+        if name not in workload_names():
+            raise
+        raise UnknownNameError(f"no architecture is called '{name}'; it is a workload", hint=error.hint) from None
 
 
 def architecture_data(source: Source) -> dict[str, Any]:
@@ -398,7 +412,7 @@ def _expect(document: Document, kind: str) -> None:
         raise InputError(
             f"expected a file of kind '{kind}', this one is of kind '{actual}'{suggestion(str(actual), PLACES)}",
             location=document.locate(("kind",)),
-            hint=PLACES.get(actual or ""),
+            hint=RESULT if str(actual).endswith("_output") else PLACES.get(actual or ""),
         )
 
 
@@ -435,7 +449,7 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
             if suffix[1:].isalpha():
                 raise InputError(missing_file(source).message, hint=f"names of files end in {file_suffixes()}")
             raise UnknownNameError(
-                f"no workload is called '{source}'{_known(name, library.names('workloads'))}",
+                f"no workload is called '{source}'{library.other_kind(name) or _known(name, library.names('workloads'))}",
                 hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
             )
         workload = loaded(name, [theirs[name][0]], options)

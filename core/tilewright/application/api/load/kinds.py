@@ -11,7 +11,7 @@ from tilewright.application.conversion.frontends import builtin_reader, frontend
 from tilewright.application.conversion.map_inputs import read_map_inputs
 from tilewright.application.conversion.signs import owners
 from tilewright.errors import InputError, TilewrightError
-from tilewright.files import file_and_member, is_file
+from tilewright.files import file_and_member, is_file, refuse_run
 from tilewright.plugin.registry import Registration, installed
 from tilewright.plugin.specs import AdapterSpec
 from tilewright.schema.architecture import Architecture
@@ -60,7 +60,7 @@ def is_file_name(source: str) -> bool:
 
 
 def is_foreign(source: object, notation: str | None = None) -> bool:
-    """Return whether the source is a file (FILE/LAYER) or a folder of another tool.
+    """Return whether the source is a file (FILE/LAYER) or a folder of another tool. Raises InputError for a folder of a run.
 
     Every file counts that no frontend reads and that is not a Tilewright document. With a named notation, only
     built-in frontends count. Files of these, and documents, count if the named adapter reads them.
@@ -68,6 +68,7 @@ def is_foreign(source: object, notation: str | None = None) -> bool:
     if not isinstance(source, str | os.PathLike):
         return False
     if os.path.isdir(source):
+        refuse_run(source)
         return os.fspath(source) not in {*library.names("architectures"), *library.names("workloads")}
     file = file_and_member(source)[0]
     if not is_file(file):
@@ -124,6 +125,14 @@ def _is_read_by_an_adapter(file: str, notation: str | None = None) -> bool:
             read_map_inputs(work, hardware, installed(), notation)
             return True
     return False
+
+
+def is_architecture(source: str) -> bool:
+    """Return whether the text names a file of Tilewright with an architecture."""
+    if not is_file_name(source) or not is_file(source):
+        return False
+    data = read_document(source).data
+    return isinstance(data, dict) and "architecture" in (data.get("kind"), "architecture" if "clusters" in data else "")
 
 
 def is_group_file(source: str) -> bool:
