@@ -16,6 +16,7 @@ class ObservedRun:
     """A run: the searches of some layers on one architecture by one mapper and one cost model.
 
     `map` has one run, `compare` one for each mapper and cost model, and `map --pareto` one for each point of a layer.
+    The search of a group (`map GROUP --fuse`) is a run of its layers together.
 
     Attributes:
         layers: Names of the distinct layers, also of those with a result in the cache.

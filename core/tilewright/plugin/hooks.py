@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pluggy
 
 if TYPE_CHECKING:
+    from tilewright.plugin.groupmapper import GroupResult
     from tilewright.plugin.hook_data import ObservedRun, Section
     from tilewright.plugin.result import Progress, Result
     from tilewright.plugin.specs import PluginSpec
@@ -56,6 +57,14 @@ def tilewright_search_done(layer: str, result: Result) -> None:
 
     It is called for the searches of all processes (`--jobs`). Results from the cache do
     not call it. Exceptions become warnings and lose no result.
+    """
+
+
+@hookspec
+def tilewright_group_done(group: str, result: GroupResult) -> None:
+    """Observe the search of a group of layers that share loops (`map GROUP --fuse`), after its end; `group` is its name.
+
+    Its layers have no searches of their own, so no other hook tells of them. The run has its start and its end, as others have.
     """
 
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ from tilewright.application.documents.searches import FusedGroupOutput
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.evaluation import BuiltModel, bind, build_model, evaluate_group
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, search_group
 from tilewright.digests import of_data
 from tilewright.errors import NotConformableError, OutputError
 from tilewright.files import RunFolder
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Relaxable
-from tilewright.plugin.groupmapper import GroupResult, GroupTask
+from tilewright.plugin.groupmapper import GroupResult
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.reports import Report
@@ -76,6 +75,11 @@ class FusionReport(Tabular):
             return 0.0 if self.proved else None
         return value / self.bound - 1 if self.bound else math.inf
 
+    @property
+    def claimed_by(self) -> str | None:
+        """Group mapper whose claim the bound is; None if it is proved, or if there is none."""
+        return claimant(self.mapper) if self.bound else None
+
     def _outermost(self, report: Report) -> int:
         memory = self.mapping.architecture.memories[0]
         own = [access for access in report.accesses if access.level == memory.name]
@@ -95,7 +99,7 @@ class FusionReport(Tabular):
         """Return the JSON document of `map --fuse --json`."""
         return FusedGroupOutput(
             objective=self.objective.name,
-            **attributes(self, "proved space mapper gap bound unfused_proved saved_words"),
+            **attributes(self, "proved space mapper gap bound claimed_by unfused_proved saved_words"),
             mapping=self.mapping.to_data(),
             fused=self.fused.model_dump(mode="json"),
             unfused=self.unfused.model_dump(mode="json"),
@@ -126,9 +130,8 @@ class FusionReport(Tabular):
     @property
     def _proof(self) -> str:
         """Statement on what is proved of the mapping, or on why nothing is."""
-        mapper = self.mapper.long_name
+        mapper, by = self.mapper.long_name, self.claimed_by
         if self.proved:
-            by = claimant(self.mapper)
             claim = f"claimed by {by} to be" if by else "proved"
             return f"{claim} optimal among mappings with {self.space}"
         if self.gap is None:
@@ -137,7 +140,8 @@ class FusionReport(Tabular):
         if not self.bound:
             return f"not proved: {mapper} claims no bound"
         cut = f"the search was cut at a gap of {self.gap:.2%}"
-        return f"not proved: {cut}; nothing of the space costs less than {self.bound:,.10g}"
+        least = f"nothing of the space costs less than {self.bound:,.10g}"
+        return f"not proved: {cut}; {f'{by} claims that ' if by else ''}{least}"
 
     def messages(self) -> list[str]:
         """Return a message on the folder, if there is one."""
@@ -195,7 +199,7 @@ def fuse(
             force,
         )
     )
-    searched = searcher.mapper.search_group(GroupTask(loaded, partial(evaluate_group, built), chosen, seconds))
+    searched = search_group(searcher, loaded, built, chosen, seconds)
     fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
     reasons = fused.reasons or unfused.reasons
     if reasons:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from tilewright.application.api.fusion import is_exact
 from tilewright.application.api.network_fusion import fused_network, gain_of
@@ -22,14 +21,13 @@ from tilewright.application.run.artifacts.checks import (
     value_message,
 )
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, executing_model
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, search_group
 from tilewright.application.run.resident import ResidentNetwork
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
 from tilewright.application.run.rivals.networks import NetworkRivals
 from tilewright.errors import InputError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.mapspace.group_legality import is_padded
-from tilewright.plugin.groupmapper import GroupTask
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, GroupClaim, NetworkClaim
 from tilewright.schema.mapped.claimants import claimant
@@ -74,7 +72,7 @@ def _proved_again(it: Certificate[GroupClaim], mapper: BuiltGroupMapper, model: 
     """Search again, and compare the least costs."""
     claim = it.claim
     try:
-        group = mapper.mapper.search_group(GroupTask(claim.group, partial(evaluate_group, model), it.objective))
+        group = search_group(mapper, claim.group, model, it.objective)
     except TilewrightError as error:
         yield Check("bound", False, error.message)
         return

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from tilewright.application.api.call_arguments import at_least, checked, names_of, options_by_name
@@ -16,10 +16,9 @@ from tilewright.application.api.fusion import is_exact
 from tilewright.application.api.load import Source, load_group
 from tilewright.application.documents.comparisons import CompareGroupsOutput, GroupRow, Price
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, reasons_of
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, search_group
 from tilewright.errors import PluginError, Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, stop_requested
-from tilewright.plugin.groupmapper import GroupResult, GroupTask
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import gap_of, proof
 from tilewright.plugin.specs import CostModelSpec, GroupMapperSpec
@@ -249,8 +248,7 @@ def _searched(
     started = time.monotonic()
     try:
         mapper: BuiltGroupMapper = build_group_mapper(name, options)
-        task = GroupTask(group, partial(evaluate_group, model), objective, seconds)
-        result: GroupResult = mapper.mapper.search_group(task)
+        result = search_group(mapper, group, model, objective, seconds)
     except TilewrightError as error:
         return GroupSearch(name, model.name, time.monotonic() - started, error=error)
     spent = time.monotonic() - started

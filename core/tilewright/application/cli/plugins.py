@@ -214,6 +214,7 @@ HOOKS = {
     "tilewright_layer_started": OBSERVES,
     "tilewright_evaluated": OBSERVES,
     "tilewright_search_done": OBSERVES,
+    "tilewright_group_done": OBSERVES,
     "tilewright_run_done": OBSERVES,
     "tilewright_sections": "adds sections to reports",
     "tilewright_checks": "adds checks to the conformance kit",

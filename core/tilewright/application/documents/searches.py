@@ -356,6 +356,8 @@ class FusedGroupOutput(Output):
     """Distance to the bound as a fraction of it; None without a bound."""
     bound: float | None
     """Lower bound on the objective in the space."""
+    claimed_by: str | None
+    """Group mapper whose claim the bound is; None if it is proved, or if there is none."""
     unfused_proved: bool
     """Whether the mapping without fusion is optimal, too."""
     saved_words: int

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.interrupts import stop_requested
+from tilewright.plugin.groupmapper import GroupResult
 from tilewright.plugin.guard.hooks import ask_each
 from tilewright.plugin.guard.processes import limit
 from tilewright.plugin.hook_data import ObservedRun
@@ -77,6 +78,12 @@ class RunObserver:
         warnings = tuple(self.complaints)
         self.complaints.clear()
         return warnings
+
+    def group_done(self, group: str, result: GroupResult) -> None:
+        """Tell that the search of a group has ended."""
+        self.done += self.run.layers
+        told = {"group": group, "result": result}
+        self._tell("tilewright_group_done", [told], f"after the search of group {group}")
 
     def _evaluated(self, *layers: str) -> None:
         calls = [{"layer": layer, "progress": self.pending.pop(layer)} for layer in layers]
