@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from tilewright.values import Model
 
 if TYPE_CHECKING:
@@ -40,16 +42,16 @@ class Section(Model):
     'Notes'
 
     Attributes:
-        title: Heading; the plugin's name follows it.
-        text: Text. Pages escape it, unless `safe` is true.
+        title: Heading of at most 200 characters; the plugin's name follows it.
+        text: Text of at most 200,000 characters. Pages escape it, unless `safe` is true.
         columns: Names of the columns of the table.
-        rows: Rows of the table, with a value for each column. Cells are always escaped.
+        rows: At most 10,000 rows of the table, with a value for each column. Cells are always escaped.
         safe: `text` is HTML. It is inserted into pages unchanged, and not printed. Pages run no scripts of it, and they
             load nothing.
     """
 
-    title: str
-    text: str = ""
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str | int | float | None, ...], ...] = ()
+    title: str = Field(min_length=1, max_length=200)
+    text: str = Field(default="", max_length=200_000)
+    columns: tuple[str, ...] = Field(default=(), max_length=50)
+    rows: tuple[tuple[str | int | float | None, ...], ...] = Field(default=(), max_length=10_000)
     safe: bool = False

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from tilewright.errors import TilewrightError
-from tilewright.plugin.guard.calls import Owner, calling
+from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.hooks import ask_each
 from tilewright.plugin.guard.processes import warn_once
 from tilewright.plugin.hook_data import Section
@@ -19,7 +19,9 @@ from tilewright.tables import Column, Table, numbers
 HOOK = "tilewright_sections"
 _silenced: set[str] = set()
 """Plugins whose hook failed in this process."""
-_ANSWER = TypeAdapter(Sequence[Section])
+_ANSWER = TypeAdapter(list[Section])
+MOST = 100
+"""Maximum number of sections of one plugin."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def added_sections(kind: Literal["network", "exploration"], data: Mapping[str, A
     for owner, answer in answers:
         try:
             with calling(owner, HOOK):
-                sections += [AddedSection(_checked(section), owner) for section in _ANSWER.validate_python(answer)]
+                sections += [AddedSection(_checked(section), owner) for section in _answered(answer, owner)]
         except TilewrightError as error:
             _silenced.add(str(owner))
             complaints.append(error.message)
@@ -79,6 +81,15 @@ def added_sections(kind: Literal["network", "exploration"], data: Mapping[str, A
 def are_added() -> bool:
     """Return whether a plugin adds sections."""
     return bool(installed().implementers(HOOK))
+
+
+def _answered(answer: object, owner: Owner) -> Sequence[Section]:
+    """Return the sections in an answer. Raises PluginError and ValidationError."""
+    if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
+        raise fault(owner, f"{HOOK} returned {described(answer)}; expected a list of Section")
+    if len(answer) > MOST:
+        raise fault(owner, f"{HOOK} returned {len(answer):,} sections; at most {MOST} are shown")
+    return _ANSWER.validate_python(answer)
 
 
 def _checked(section: Section) -> Section:

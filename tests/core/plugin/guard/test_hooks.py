@@ -157,7 +157,7 @@ class Sections:
 
 def page(added: list[sections.AddedSection]) -> str:
     parts: dict[str, Any] = dict.fromkeys(("energy", "latency", "roofline", "convergence"))
-    empty: dict[str, Any] = dict.fromkeys(("layers", "unmapped", "mapper_figures"))
+    empty: dict[str, Any] = dict.fromkeys(("layers", "unmapped", "mapper_figures", "sensitivity"))
     return document(
         "network.html.jinja",
         "title",
@@ -194,6 +194,9 @@ def test_texts_and_cells_are_escaped_unless_the_plugin_says_html(install: Instal
     [
         (["text"], "tilewright_sections raised ValidationError: "),
         ([Section(title="t", columns=("a", "b"), rows=(("x",),))], "section 't' has 2 columns and a row of 1"),
+        ([Section(title="t")] * 101, "returned 101 sections; at most 100 are shown"),
+        ([{"title": "t", "text": "x" * 200_001}], "such as 0.text: String should have at most 200000 characters"),
+        ([{"title": "", "text": "x"}], "such as 0.title: String should have at least 1 character"),
     ],
 )
 def test_what_is_no_section_is_named_and_left_out(
@@ -206,6 +209,15 @@ def test_what_is_no_section_is_named_and_left_out(
     assert [one.title for one in sections.added_sections("network", {})] == ["fine (well)"]
     told = [record.message for record in caplog.records if name in record.message]
     assert len(told) == 1 and message in told[0]
+
+
+@pytest.mark.parametrize("answer", [5, "text", {"title": "t"}])
+def test_no_list_of_sections_is_named(install: Install, caplog: pytest.LogCaptureFixture, answer: object) -> None:
+    odd = Sections()
+    odd.answer = answer  # type: ignore[assignment]
+    install(odd, f"no-list-{answer}", None)
+    assert sections.added_sections("network", {}) == []
+    assert f"tilewright_sections returned a {type(answer).__name__}; expected a list of Section" in caplog.text
 
 
 # -- subcommands -------------------------------------------------------------------------------------------------------
