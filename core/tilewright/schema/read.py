@@ -158,6 +158,23 @@ class Read(Model):
             for index, size, rank in indices
         )
 
+    def gap(self, maker: Problem, reader: Problem, tensor: str) -> int | None:
+        """Return the first coordinate of the operand with padding in place of words that the maker makes; None: there is none.
+
+        Only for a read with all its coordinates written out. With a gap, it is no edge of a group mapping, where the words of
+        a tensor that exist are those of its maker.
+        """
+        made, used = shape_of(maker, maker.output.name), shape_of(reader, tensor)
+        ranks = reader.tensor(tensor).projection
+        for place, (index, rank) in enumerate(zip(self.read or (), ranks, strict=self.cut is None)):
+            at = next((at for at, other in enumerate(self.made or ()) if other.terms == index.terms), None)
+            if len(rank.terms) > 1 and at is not None and index.terms:
+                shift = index.offset - (self.made or ())[at].offset
+                exist = min(used[place], made[at] + shift) - max(0, shift)
+                if exist != math.prod(self.sizes[name] for name in index.terms):
+                    return place
+        return None
+
     @property
     def offsets(self) -> tuple[int, ...] | None:
         """The operand's coordinates minus the maker's, as on an edge of a group mapping.

@@ -314,18 +314,9 @@ def _mismatch(link: Link, problems: Mapping[str, Problem], read: Read | None = N
     maker, reader = link.sides
     if not read.fills(problems[reader.layer], reader.tensor):
         return f"{maker.layer} makes only a part of {reader.tensor}"
-    shapes = [shape_of(problems[side.layer], side.tensor) for side in link.sides]
-    for rank, index in enumerate(reader.index):
-        names = [name for name in index.terms if link.sizes[name] > 1] or list(index.terms)
-        if len(names) != 1 or len(problems[reader.layer].tensor(reader.tensor).projection[rank].terms) < 2:
-            continue
-        at = next((at for at, other in enumerate(maker.index) if names[0] in other.terms), None)
-        if at is None or maker.index[at].terms.keys() != {names[0]}:
-            continue
-        shift = index.offset - maker.index[at].offset
-        exist = min(shapes[1][rank], shapes[0][at] + shift) - max(0, shift)
-        if exist != link.sizes[names[0]]:
-            return f"{reader.tensor} has padding in place of words of {maker.layer}, along coordinate {rank}"
+    gap = read.gap(problems[maker.layer], problems[reader.layer], reader.tensor)
+    if gap is not None:
+        return f"{reader.tensor} has padding in place of words of {maker.layer}, along coordinate {gap}"
     return None
 
 

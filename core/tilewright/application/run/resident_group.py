@@ -62,13 +62,16 @@ def resident_group(
 
 def resident_edge(workload: Workload, maker: str, tensor: str) -> dict[str, Any] | None:
     """Return the edge of a result, or None if no layer reads it, or a group cannot express how."""
-    made = workload.layer(maker).problem.output
+    problem = workload.layer(maker).problem
+    made = problem.output
     layers, offsets = {maker: made.name}, dict[str, tuple[int, ...]]()
     for reader, operand, read in workload.edges:
         if read.maker != maker:
             continue
         alone, shifts = len(workload.layer(reader).reads[operand]) == 1, read.offsets
         if not alone or reader in layers or shifts is None or len(shifts) != len(made.projection):
+            return None
+        if read.gap(problem, workload.layer(reader).problem, operand) is not None:
             return None
         layers[reader], offsets[reader] = operand, shifts
     return {"tensor": tensor, "layers": layers, "offsets": offsets} if offsets else None

@@ -19,6 +19,7 @@ from support.onnx_models import save
 from support.profiles import scaled
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.network_groups import NetworkGroup, group_of_layers
+from tilewright.application.run.resident_group import resident_edge
 from tilewright.errors import NotConformableError, UnknownNameError
 from tilewright.mapspace.group_legality import group_legality, is_padded
 from tilewright.schema.group import GroupMapping
@@ -417,3 +418,36 @@ def test_tensors_start_where_the_architecture_may_hold_them() -> None:
     data["clusters"][1]["memories"][0]["holds"] = ["weight"]
     with pytest.raises(NotConformableError, match="no memory may hold it for all its layers"):
         group_of_layers(network, ["a"], tw.Architecture.model_validate(data))
+
+
+@pytest.mark.parametrize(
+    ("rows", "read", "offset"),
+    [
+        (4, "x + 1", (1,)),  # one row of padding in front, and one behind
+        (6, "x", (0,)),  # the window reads rows 0 to 3; row 4 and 5 of the result take the place of padding
+    ],
+)
+def test_padding_in_place_of_words_is_no_edge(rows: int, read: str, offset: tuple[int, ...]) -> None:
+    made = {"dimensions": {"M": rows, "K": 2}, "tensors": [*tensors("A", "K"), *tensors("Z", "M", role="output")]}
+    window = {"dimensions": {"P": 4, "R": 3}, "tensors": [*tensors("I", "P + R"), *tensors("O", "P", role="output")]}
+    network = network_of(
+        {"problem": made | {"name": "a"}, "after": []},
+        {
+            "problem": window | {"name": "b"},
+            "after": ["a"],
+            "reads": {"I": [{"maker": "a", "sizes": {"x": 4}, "made": ["x"], "read": [read]}]},
+        },
+    )
+    made_group, edge = grouped(network), resident_edge(network, "a", "T")
+    if rows == 4:
+        assert (
+            made_group.group.edges[0].offsets == {"b": offset} and edge is not None and edge["offsets"] == {"b": offset}
+        )
+        check_words(network, made_group)
+        return
+    assert str(made_group.left_out[0]) == "b.I reads a: I has padding in place of words of a, along coordinate 0"
+    assert edge is None
+
+
+def tensors(name: str, *ranks: str, role: str = "input") -> list[dict[str, Any]]:
+    return [{"name": name, "role": role, "projection": list(ranks)}]
