@@ -14,8 +14,9 @@ def texts() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    made = texts()
     FOLDER.mkdir(parents=True, exist_ok=True)
     for path in FOLDER.glob("*.json"):
         path.unlink()
-    for name, text in texts().items():
+    for name, text in made.items():
         (FOLDER / name).write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ from collections.abc import Mapping as MappingOf
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
+from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -25,7 +25,7 @@ from tilewright.schema.component import Component, Estimated, outdated, required
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name, Problem, Role, Tensor
-from tilewright.schema.quantities import Area, Count, Energy, Rate, Words
+from tilewright.schema.quantities import Area, Count, Energy, Rate, SubClusters, Words
 from tilewright.schema.replace import ValuePath, paths_below, replaced
 from tilewright.schema.sparse import SparseCompute, SparseMemory
 from tilewright.values import MisplacedError, Model, worded
@@ -33,14 +33,8 @@ from tilewright.values import MisplacedError, Model, worded
 N = TypeVar("N", float, "Counter[int]")
 BandwidthAction = Literal["read", "write", "access"]
 """Actions that a bandwidth limits; accesses are reads and writes together."""
-MAX_FANOUT, MAX_UNITS = 2**20, 2**40
-"""Maximum number of sub-clusters of a cluster, and of compute units in total."""
-
-
-def _few(value: int) -> int:
-    if value > MAX_FANOUT:
-        raise ValueError(f"must be at most {MAX_FANOUT:,}")
-    return value
+MAX_UNITS = 2**40
+"""Maximum number of compute units in total."""
 
 
 class Mesh(Model):
@@ -101,7 +95,7 @@ class Network(Model):
 class Fanout(Model):
     """Equal sub-clusters, and the network to them."""
 
-    size: Annotated[Words, AfterValidator(_few)] = 1
+    size: SubClusters = 1
     """Number of sub-clusters."""
     axis: Annotated[str, worded(r"^[A-Z][A-Za-z0-9_]*$", "a name that begins with a capital letter, such as X")] = "X"
     """Axis of the array along which they are placed."""
@@ -116,18 +110,6 @@ class Fanout(Model):
     """
     network: Network = Network()
     """Energy, bandwidth and latency of the network."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_one_axis(cls, value: Any) -> Any:
-        if isinstance(value, dict) and isinstance(size := value.get("size"), list | tuple | str):
-            extents = size.lower().split("x") if isinstance(size, str) else size
-            if len(extents) > 1:
-                told = f"a fanout has one axis (found {size!r})"
-                raise MisplacedError(
-                    f"{told}; {len(extents)} axes are {len(extents)} nested clusters, a fanout each", "size"
-                )
-        return value
 
     def links(self, tensor: Tensor) -> bool:
         """Return whether sub-clusters may forward the tensor to their neighbours."""

@@ -117,7 +117,11 @@ compute: {{energy_per_operation_pj: 1}}
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("size: 16", "size: [16, 16]", "5:98: a fanout has one axis (found [16, 16]); 2 axes are 2 nested clusters"),
+        (
+            "size: 16",
+            "size: [16, 16]",
+            "5:98: clusters[0].fanout.size: a fanout has one axis (found [16, 16]); 2 axes are 2 nested clusters",
+        ),
         (
             "size: 16",
             "size: 16x16",

@@ -12,6 +12,7 @@ from support.profiles import first
 from support.schemas import faults, validator
 from tilewright.application.documents import OUTPUT_KINDS, output_model
 from tilewright.application.documents.searches import Best, EnergyRow
+from tilewright.reports.costs import COSTS
 
 LAYER = ("nk,km->nm; n=4 k=4 m=4", "--arch", "eyeriss", "--mapper", "random", "--evaluations", 20)
 MADE: dict[str, tuple[object, ...]] = {
@@ -66,7 +67,7 @@ def test_documents_that_lack_a_key_or_have_another_type_are_refused() -> None:
 
 
 def test_a_document_has_exactly_the_figures_of_its_views() -> None:
-    costs: dict[str, Any] = {"cycles": 1, "energy_pj": 2.0, "edp": 2.0, "utilization": 1.0}
+    costs: dict[str, Any] = dict.fromkeys(COSTS.keys("json"))
     own: dict[str, Any] = {"valid": True, "mapping_file": None, "certificate_file": None}
     assert [*Best(**own, **costs).data()] == [*costs, *own]
     for odd in (without(costs, "edp"), costs | {"speed": 3}):
