@@ -175,3 +175,12 @@ def test_operators_that_the_torch_dialect_wraps_are_those_of_onnx(form: Callable
         "onnx.AveragePool": "a window without weights",
         "onnx.ReduceL2": "a reduction without weights",
     }
+
+
+def test_an_operator_of_microsoft_is_known_without_its_domain() -> None:
+    """The importer of torch-mlir drops domains; `Attention` is that of ONNX."""
+    kinds = {"a": vector((2, 12, 8, 4)), "b": vector((2, 12, 8, 4))}
+    types = f"({', '.join(kinds.values())}) -> {vector((2, 12, 8, 8))}"
+    operation = f'%0 = torch.operator "onnx.FusedMatMul"(%a, %b) {{torch.onnx.transB = 1 : si64}} : {types}'
+    (layer,) = read(function(operation, kinds)).layers
+    assert layer.problem.macs == 2 * 12 * 8 * 8 * 4

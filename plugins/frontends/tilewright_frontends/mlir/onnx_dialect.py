@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnx import NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, defs, helper
 
 from tilewright.schema.workload import Unmapped
 from tilewright_frontends.mlir.tree import OpenShape, Operation, Value
@@ -17,7 +17,7 @@ from tilewright_frontends.onnx.operators import BUILDERS
 from tilewright_frontends.onnx.widths import with_widths
 from tilewright_frontends.products import Parts
 
-PREFIX = "onnx."
+PREFIX, MICROSOFT = "onnx.", "com.microsoft"
 ABSENT = ("onnx.NoValue", "torch.constant.none")
 """Operations in place of an optional operand that is absent."""
 LOWERED = ("krnl", "zhigh", "zlow")
@@ -35,7 +35,14 @@ _ELEMENTS = {
 
 
 def is_product(name: str) -> bool:
-    return name.removeprefix(PREFIX) in BUILDERS if name.startswith(PREFIX) else False
+    """Return whether an operation is an operator of ONNX that has products."""
+    kind = name.removeprefix(PREFIX)
+    return name.startswith(PREFIX) and (f"{_domain(kind)}.{kind}" in BUILDERS or kind in BUILDERS)
+
+
+def _domain(kind: str) -> str:
+    """Return the domain of an operator: importers drop it. The name is ONNX's if that has such an operator."""
+    return MICROSOFT if not defs.has(kind) and f"{MICROSOFT}.{kind}" in BUILDERS else ""
 
 
 def graph(
@@ -59,7 +66,9 @@ def graph(
     absent = [(made := maker(value)) is not None and made.name in ABSENT for value in operation.operands]
     inputs = ["" if is_absent else f"x{place}" for place, is_absent in enumerate(absent)]
     outputs = [f"y{place}" for place in range(len(operation.results))]
-    node = helper.make_node(operation.kind, inputs, outputs, name=name, **_attributes(operation))
+    node = helper.make_node(
+        operation.kind, inputs, outputs, name=name, domain=_domain(operation.kind), **_attributes(operation)
+    )
     values = zip([*inputs, *outputs], [*operation.operands, *operation.results], shapes, strict=True)
     known = [_info(label, value.bits, shape) for label, value, shape in values if label and shape is not None]
     types = {info.name: info for info in known}
