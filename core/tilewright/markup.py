@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright.errors import printable
 
@@ -22,6 +23,19 @@ def rendered(package: str, template: str, **contents: Any) -> str:
 def preformatted(text: str) -> str:
     """Return a text as HTML that keeps its line breaks."""
     return rendered("tilewright", "text.html.jinja", text=text)
+
+
+class Head(NamedTuple):
+    """Head of a column: its name, and whether its cells are right-aligned, as numbers are."""
+
+    name: str
+    right: bool = False
+
+
+def tabulated(title: str, heads: Iterable[Head], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows of cells as an HTML table, with thousands of whole numbers separated."""
+    cells = [[f"{cell:,}" if isinstance(cell, int) else cell for cell in row] for row in rows]
+    return rendered("tilewright", "table.html.jinja", title=title, columns=[(head, "") for head in heads], rows=cells)
 
 
 class Printed:

@@ -3,12 +3,13 @@
 from typing import Any
 
 from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES
-from tilewright.schema.architecture import Architecture, Compute, Instruction, Memory, Mesh, Network, Port, Timing
+from tilewright.schema.architecture import Architecture, Compute, Memory, Mesh, Network, Port
 from tilewright.schema.attribute import attributes_of
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.sparse import Saving, SparseMemory
+from tilewright.schema.timing import Instruction, Timing
 
 EXAMPLES: dict[str, Any] = {
     "technology": "register",

@@ -13,9 +13,10 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from itertools import product
 
-from tilewright.schema.architecture import Architecture, Instruction, Memory
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.timing import Instruction
 
 Position = tuple[int, ...]
 Words = MappingOf[tuple[int, str], tuple[float, float, float]]

@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema
 
 from tilewright.errors import InputError
 from tilewright.formats import figure
+from tilewright.markup import Head, tabulated
 from tilewright.schema import attribute, units
 from tilewright.schema.component import Component, Estimated, outdated, required_without
 from tilewright.schema.document import FileModel
@@ -28,6 +29,7 @@ from tilewright.schema.problem import Name, Problem, Role, Tensor
 from tilewright.schema.quantities import Area, Count, Energy, Rate, SubClusters, Words
 from tilewright.schema.replace import ValuePath, paths_below, replaced
 from tilewright.schema.sparse import SparseCompute, SparseMemory
+from tilewright.schema.timing import Instruction, Timing
 from tilewright.values import MisplacedError, Model, worded
 
 N = TypeVar("N", float, "Counter[int]")
@@ -111,6 +113,13 @@ class Fanout(Model):
     network: Network = Network()
     """Energy, bandwidth and latency of the network."""
 
+    @property
+    def told(self) -> str:
+        """Number and axis of the sub-clusters, and what the network cannot do, as text; empty for one."""
+        absent = [kind for kind, has in (("multicast", self.multicast), ("reduction", self.reduction)) if not has]
+        without = f", no {' or '.join(absent)}" if absent else ""
+        return f"x {self.size:,} along {self.axis}{without}" if self.size > 1 else ""
+
     def links(self, tensor: Tensor) -> bool:
         """Return whether sub-clusters may forward the tensor to their neighbours."""
         return not {tensor.name, tensor.role} & set(self.unlinked)
@@ -130,37 +139,6 @@ class Port(Model):
     """Energy of a read through this port, as a multiple of the memory's."""
     write_energy_factor: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
     """Energy of a write through this port, as a multiple of the memory's."""
-
-
-class Requests(Model):
-    """Requests by which a memory fetches its tiles: runs of contiguous words (docs/cycles.md)."""
-
-    along: tuple[Name, ...] = Field(min_length=1, max_length=100)
-    """Dimension along which words are contiguous: the first of these that the tensor has."""
-    words: Count
-    """Largest number of words in one request."""
-    cycles: Count
-    """Cycles that a request takes in the outer memory, in addition to those of its words."""
-
-
-class Timing(Model):
-    """Timing of the tiles that arrive in a memory, and of what it sends (docs/cycles.md).
-
-    The defaults delay nothing. Only cost models with the capability `timing` count other values.
-    """
-
-    prefetch: Literal["any", "next", "none"] = "any"
-    """Tiles that arrive during the work on the current ones: any number, the next ones (double buffering), or none."""
-    burst_words: Count = 1
-    """Words of one burst; a transfer from this memory moves whole bursts."""
-    latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
-    """Cycles between the request of a transfer from this memory and its first word."""
-    reload: bool = False
-    """Whether each step loads its operands again, also those of the step before."""
-    requests: Requests | None = None
-    """Requests for the tiles that arrive and leave; None: a transfer is one run of words."""
-    step_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
-    """Least cycles of a step, which its commands take."""
 
 
 class Memory(Model):
@@ -386,19 +364,6 @@ class Cluster(Model):
         return able[0] if able else None
 
 
-class Instruction(Model):
-    """Instructions of an array: the shortest time of one, and the iterations that one covers (docs/cycles.md)."""
-
-    memory: Name
-    """Memory whose tiles are divided into instructions."""
-    dimensions: tuple[Name, ...] = Field(min_length=1, max_length=100)
-    """Dimension that an instruction iterates over: the first of these that the problem has."""
-    iterations: Count
-    """Largest number of its iterations in one instruction."""
-    cycles: Count
-    """Least cycles of one instruction, as issue and preloading of weights demand."""
-
-
 class Compute(Model):
     """Compute units inside the innermost cluster; their number is the product of the fanouts."""
 
@@ -511,6 +476,25 @@ class Architecture(FileModel):
                 f"the outermost cluster {self.clusters[0].name} has no memory; tensors must live somewhere"
             )
         return self
+
+    def _repr_html_(self) -> str:
+        """Return memories, fanouts and compute units as a table for notebooks."""
+        figures = ((self.clock_ghz, "GHz"), (self.technology_nm, "nm"), (self.area_um2 and self.area_um2 * 1e-6, "mm2"))
+        told = [f"{self.name}: {self.compute_instances:,} compute units"]
+        told += [f"{value:.4g} {unit}" for value, unit in figures if value is not None]
+        rows = [
+            (
+                cluster.name,
+                memory.name if memory else "",
+                "; ".join(memory.summary()) if memory else "",
+                cluster.fanout.told,
+            )
+            for cluster in self.clusters
+            for memory in cluster.memories or (None,)
+        ]
+        unit = f"{figure(self.compute.energy_per_operation_pj)} pJ per operation"
+        heads = [Head(name) for name in ("cluster", "memory", "sizes and energies", "sub-clusters")]
+        return tabulated(", ".join(told), heads, [*rows, ("", self.compute.name, unit, "")])
 
     @property
     def family(self) -> str:

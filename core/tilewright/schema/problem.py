@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_serializer, model_validator
 
+from tilewright.markup import Head, preformatted, tabulated
 from tilewright.schema.density import Density, check_data
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
@@ -275,6 +276,15 @@ class Problem(FileModel):
             if any(step > 1 for step in steps):
                 return str(steps[0]) if len(set(steps)) == 1 else "x".join(map(str, steps))
         return None
+
+    def _repr_html_(self) -> str:
+        """Return the formula and the tensors as HTML for notebooks."""
+        heads = [Head("tensor"), Head("role"), Head("coordinates"), Head("words", right=True)]
+        rows = [
+            (tensor.name, tensor.role, ", ".join(map(str, tensor.projection)), self.tensor_words(tensor))
+            for tensor in self.tensors
+        ]
+        return preformatted(str(self)) + tabulated(f"{self.name}: {self.macs:,} operations", heads, rows)
 
     def tensor(self, name: str) -> Tensor:
         """Return the tensor of that name. Raises KeyError."""

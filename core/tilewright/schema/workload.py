@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tilewright.errors import InputError, UnknownNameError
+from tilewright.markup import Head, tabulated
 from tilewright.schema.density import check_data
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
@@ -327,6 +328,22 @@ class Workload(FileModel):
     def told(self) -> list[str]:
         """Return a line that takes the place of totals; none for a network."""
         return [f"{self.name} is a list of layers, not a network: it has no total"] if self.is_list else []
+
+    def _repr_html_(self) -> str:
+        """Return the distinct layers as a table for notebooks."""
+        what = "a list of" if self.is_list else f"{self.macs:,} operations in"
+        heads = [
+            Head("layer"),
+            Head("sizes"),
+            Head("stride"),
+            Head("count", right=True),
+            Head("operations", right=True),
+        ]
+        rows = [
+            (one.problem.name, one.problem.long_dimensions, one.problem.stride or "", one.count, one.problem.macs)
+            for one in self.distinct()
+        ]
+        return tabulated(f"{self.name}: {what} {len(self.layers):,} layers", heads, rows)
 
     @property
     def macs(self) -> int:

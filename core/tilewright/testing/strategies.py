@@ -11,12 +11,9 @@ from tilewright.schema.architecture import (
     Cluster,
     Compute,
     Fanout,
-    Instruction,
     Memory,
     Network,
     Port,
-    Requests,
-    Timing,
 )
 from tilewright.schema.density import Density
 from tilewright.schema.frozen import FrozenDict
@@ -31,6 +28,7 @@ from tilewright.schema.sparse import (
     SparseMemory,
     TensorFormat,
 )
+from tilewright.schema.timing import Instruction, Requests, Timing
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12)
 _LETTERS = "ABCDEFG"

@@ -133,3 +133,16 @@ def test_bandwidth_is_each_that_the_memory_states() -> None:
     assert fields_of("bandwidth", {reads: 1, writes: 2}) == (reads, writes)
     assert fields_of("bandwidth", {writes: 2}) == (writes,) and fields_of("bandwidth", {}) == (shared,)
     assert fields_of("capacity", {}) == ("capacity_words",) and fields_of("holds", {}) == ("holds",)
+
+
+def test_notebooks_show_tables_in_which_texts_are_escaped() -> None:
+    machine, problem = tw.load("eyeriss"), tw.load("quickflow_convs/V", "problem")
+    network = tw.load("quickflow_convs", "workload")
+    odd = problem.replace({"name": "<b>"})._repr_html_()
+
+    assert "x 14 along X" in machine._repr_html_() and "168 compute units" in machine._repr_html_()
+    assert "131,072 words of 16 bits" in machine._repr_html_() and machine._repr_html_().count("<tr>") == 8
+    assert "115,605,504 operations" in problem._repr_html_() and "P + R" in problem._repr_html_()
+    assert "&lt;b&gt;" in odd and "<b>" not in odd
+    assert "a list of 20 layers" in network._repr_html_() and network._repr_html_().count("<tr>") == 21
+    assert max(map(len, (machine._repr_html_(), problem._repr_html_()))) < 3000

@@ -9,19 +9,9 @@ from itertools import combinations
 from statistics import geometric_mean, median
 from typing import Any, ClassVar
 
-from tilewright.application.drawing.charts import (
-    Panel,
-    RooflinePoint,
-    ScatterPanel,
-    bars,
-    convergence,
-    grouped,
-    pareto,
-    roofline,
-    scatter,
-    sweep,
-)
+from tilewright.application.drawing.charts import RooflinePoint, bars, convergence, grouped, roofline, sweep
 from tilewright.application.drawing.drawing import Drawing
+from tilewright.application.drawing.fronts import Panel, ScatterPanel, fronts, pareto, scatter
 from tilewright.errors import InputError
 from tilewright.formats import common_unit
 from tilewright.reports import Report
@@ -296,6 +286,47 @@ class ExplorationPlots:
             Panel("", one, other, list(zip(xs, ys, strict=True)), chosen, names) for (one, xs), (other, ys) in pairs
         ]
         return pareto("Pareto front of the exploration", panels, "Pareto-optimal in all quantities at once")
+
+
+def fronts_of(runs: Mapping[str, FrontPlots | ExplorationPlots]) -> Drawing:
+    """Return the Pareto fronts of several runs by name: of `map --pareto`, with a panel for each layer, or of explorations.
+
+    Raises:
+        InputError: The runs are of both kinds, or have no points.
+    """
+    names, all_of_them = list(runs), list(runs.values())
+    panels: list[tuple[Panel, list[int]]] = []
+    if all(isinstance(run, FrontPlots) for run in all_of_them):
+        points = [
+            (layer["name"], owner, float(point["cycles"]), point["energy_pj"])
+            for owner, run in enumerate(all_of_them)
+            if isinstance(run, FrontPlots)
+            for layer in run.data["layers"]
+            for point in layer["points"]
+        ]
+        for name in dict.fromkeys(point[0] for point in points):
+            mine = [point[1:] for point in points if point[0] == name]
+            step, unit = common_unit([energy for _, _, energy in mine], "pJ")
+            places = [(cycles, energy / step) for _, cycles, energy in mine]
+            panel = Panel(name, "cycles", f"energy, {unit}", places, [True] * len(places))
+            panels.append((panel, [owner for owner, _, _ in mine]))
+    elif all(isinstance(run, ExplorationPlots) for run in all_of_them):
+        rows = [
+            (owner, row)
+            for owner, run in enumerate(all_of_them)
+            if isinstance(run, ExplorationPlots)
+            for row in run.rows
+            if row["energy_pj"] is not None
+        ]
+        axes = figures_of([row for _, row in rows])
+        for (one, xs), (other, ys) in combinations(axes, 2):
+            panel = Panel("", one, other, list(zip(xs, ys, strict=True)), [True] * len(rows))
+            panels.append((panel, [owner for owner, _ in rows]))
+    else:
+        raise InputError(
+            "these runs have other charts", hint="give folders of `map --pareto -o`, or stores of `explore`"
+        )
+    return fronts(f"Pareto fronts of {', '.join(names)}", names, panels)
 
 
 def _value(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,15 @@ from tilewright.application.api.call_arguments import checked, one_of
 from tilewright.application.api.evaluation import evaluate
 from tilewright.application.api.hardware.exploration import explored
 from tilewright.application.api.load import load, load_architecture
-from tilewright.application.api.plots import ComparisonPlots, CorrelationPlots, FrontPlots, NetworkPlots, ReportPlots
+from tilewright.application.api.plots import (
+    ComparisonPlots,
+    CorrelationPlots,
+    ExplorationPlots,
+    FrontPlots,
+    NetworkPlots,
+    ReportPlots,
+    fronts_of,
+)
 from tilewright.application.drawing.diagrams import draw
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.errors import InputError, UnknownNameError
@@ -48,7 +56,7 @@ STORES = (".sqlite", ".sqlite3", ".db")
 
 @checked
 def plot(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     file: str | os.PathLike[str] = "plot.svg",
     *,
     kind: str | None = None,
@@ -61,7 +69,8 @@ def plot(
 
     Args:
         source: A folder that `map`, `compare` or `correlate` wrote, a store of `explore`, a mapping file of
-            `map`, or an architecture (file or library name).
+            `map`, or an architecture (file or library name). Several folders of `map --pareto`, or several
+            stores, give one chart with the fronts of all.
         file: The file to write; its suffix, .svg, .png or .pdf, selects the format.
         kind: objective, energy, latency, roofline, pareto, sweep, convergence, scatter, mapping or architecture.
             Default: the first kind that the source has.
@@ -74,10 +83,13 @@ def plot(
         InputError, UnknownNameError: The source has no such chart, or nothing to draw.
         OutputError: The file cannot be written.
     """
-    drawings = drawings_of(source, exploration)
+    if isinstance(source, str | os.PathLike):
+        drawings, several = drawings_of(source, exploration), str(source)
+    else:
+        drawings, several = {"pareto": partial(_fronts, source)}, ", ".join(map(str, source))
     if kind is not None and kind not in drawings:
         one_of("kind", kind, [*drawings] if kind not in KINDS else KINDS)
-        raise InputError(f"{source} has no chart of kind {kind}", hint=f"it has {', '.join(drawings)}")
+        raise InputError(f"{several} has no chart of kind {kind}", hint=f"it has {', '.join(drawings)}")
     drawing = drawings[kind or next(iter(drawings))]()
     return drawing.save(file, width=width, font_size=font_size, colours=colours)
 
@@ -109,6 +121,26 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
     if isinstance(loaded, Architecture):
         return {"architecture": partial(draw, loaded)}
     raise InputError(f"{source} cannot be drawn", hint="give an architecture, or a mapping file that `map -o` wrote")
+
+
+def _fronts(sources: Sequence[str | os.PathLike[str]]) -> Drawing:
+    """Return the fronts of several folders or stores, by their names. Raises InputError."""
+    paths = [Path(source) for source in sources]
+    short = len({path.stem for path in paths}) == len(paths)
+    runs: dict[str, FrontPlots | ExplorationPlots] = {}
+    for path in paths:
+        name, file = path.stem if short else str(path), path / "front.json"
+        if path.is_dir() and not file.is_file():
+            raise InputError(
+                f"{path} has no front.json", hint="several folders are those of `map --pareto N -o FOLDER`"
+            )
+        runs[name] = FrontPlots(summary_of(file)) if path.is_dir() else explored(path).plot
+    try:
+        return fronts_of(runs)
+    except InputError:
+        raise
+    except DAMAGED as error:
+        raise InputError(f"a summary was not written by tilewright: {type(error).__name__}: {error}") from None
 
 
 def _evaluated(mapping: MappedProblem, kind: str) -> Drawing:

@@ -10,10 +10,10 @@ import typer
 
 def plot_command(
     source: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="SOURCE",
-            help="folder of `map -o`, `compare -o` or `correlate -o`, store of `explore --store`, mapping file, or architecture (file or name)",
+            metavar="SOURCE...",
+            help="folder of `map -o`, `compare -o` or `correlate -o`, store of `explore --store`, mapping file, or architecture (file or name). Several folders of `map --pareto`, or stores, have their fronts in one chart",
             show_default=False,
         ),
     ],
@@ -51,6 +51,12 @@ def plot_command(
             raise tw.errors.InputError("--colour takes NAME=COLOUR", hint="such as --colour optimal=#4477aa")
     colours = {name: value for name, _, value in parts} or None
     written = tw.plot(
-        source, output, kind=kind, exploration=exploration, width=width, font_size=font_size, colours=colours
+        source[0] if len(source) == 1 else source,
+        output,
+        kind=kind,
+        exploration=exploration,
+        width=width,
+        font_size=font_size,
+        colours=colours,
     )
     note(f"written to {written}")

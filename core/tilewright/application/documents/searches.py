@@ -210,7 +210,7 @@ class Sensitivity(Document):
     part: str
     """Name of the memory."""
     what: Literal["bandwidth", "capacity"]
-    """What is larger: all bandwidths that the memory states, or its capacity."""
+    """All bandwidths that the memory states, or its capacity."""
     percent: float
     """How much larger it is."""
     energy_pj: float | None

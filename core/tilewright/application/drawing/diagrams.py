@@ -61,10 +61,7 @@ def _architecture(architecture: Architecture) -> Drawing:
     """Return a picture of memories, fanouts and compute units."""
     rows, description = [], []
     for cluster in architecture.clusters:
-        fanout = cluster.fanout
-        absent = [kind for kind, has in (("multicast", fanout.multicast), ("reduction", fanout.reduction)) if not has]
-        without = f", no {' or '.join(absent)}" if absent else ""
-        link = f"x {fanout.size:,} along {fanout.axis}{without}" if fanout.size > 1 else ""
+        link = cluster.fanout.told
         boxes = [Box(memory.name, [Line(text) for text in memory.summary()]) for memory in cluster.memories]
         rows.append(Row(boxes=boxes, link=link))
         names = ", ".join(box.title for box in boxes) or "no memory"

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 
 from tilewright.mapspace.batch import Floats
 from tilewright.prices import Price, port_time
-from tilewright.schema.architecture import Architecture, Memory, Requests
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.timing import Requests
 
 RUN = -1
 """Boundary at the start and at the end of the run, outside all loops."""

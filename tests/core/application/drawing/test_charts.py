@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.charts import lines, points, rectangles
-from tilewright.application.drawing.charts import Panel, RooflinePoint, bars, convergence, pareto, roofline
+from tilewright.application.drawing.charts import RooflinePoint, bars, convergence, roofline
 from tilewright.application.drawing.drawing import Drawing
+from tilewright.application.drawing.fronts import Panel, pareto
 from tilewright.errors import InputError, OutputError
 
 VALUES: list[list[float | None]] = [[1.0, 2.0], [3.0, None]]

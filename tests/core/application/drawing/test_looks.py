@@ -9,8 +9,8 @@ import pytest
 import tilewright as tw
 from support.charts import points, rectangles
 from support.command import command
-from tilewright.application.api.plots import ComparisonPlots, ExplorationPlots
-from tilewright.application.drawing.charts import bars, grouped, sweep
+from tilewright.application.api.plots import ComparisonPlots, ExplorationPlots, FrontPlots, fronts_of
+from tilewright.application.drawing.charts import RooflinePoint, bars, grouped, roofline, sweep
 from tilewright.application.drawing.drawing import Drawing, Look
 from tilewright.errors import InputError
 
@@ -106,3 +106,49 @@ def test_the_command_takes_the_look(
 
     assert made.code == 0 and (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
     assert wrong.code == 2 and "--colour takes NAME=COLOUR" in wrong.err
+
+
+def test_the_fronts_of_several_runs_have_a_colour_each() -> None:
+    def run(energy: float) -> FrontPlots:
+        points = [{"cycles": cycles, "energy_pj": energy / cycles} for cycles in (1, 2)]
+        return FrontPlots({"layers": [{"name": name, "points": points} for name in ("a", "b")]})
+
+    rows: list[dict[str, Any]] = [
+        {"energy_pj": 2.0, "cycles": 3, "area_um2": None},
+        {"energy_pj": None, "cycles": None, "area_um2": None},
+    ]
+    explored = ExplorationPlots(rows)
+    drawing = fronts_of({"x": run(8.0), "y": run(4.0)})
+    (first, second) = drawing.figure.axes
+
+    assert [axes.get_title(loc="left") for axes in (first, second)] == ["a", "b"]
+    assert [points(line)[1:-1] for line in first.lines] == [[(1, 8), (2, 4)], [(1, 4), (2, 2)]]
+    assert len(fronts_of({"x": explored, "y": explored}).figure.axes) == 1  # no area is known
+    with pytest.raises(InputError, match="these runs have other charts"):
+        fronts_of({"x": explored, "y": run(1.0)})
+
+
+def test_every_point_of_a_roofline_has_its_name() -> None:
+    layers = [RooflinePoint(f"layer{at}", 50 + at % 3, 30 - at % 2) for at in range(40)]
+    for drawing in (
+        roofline("roofline", layers, 32, 2.0),
+        roofline("roofline", layers, 32, None).styled_as(Look(width=3.5)),
+    ):
+        (axes,) = drawing.figure.axes
+        assert {text.get_text() for text in axes.texts} >= {layer.name for layer in layers}
+
+
+def test_the_command_draws_the_fronts_of_several_stores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = command(monkeypatch, capsys)
+    words: dict[str, Any] = {"arch": "eyeriss", "mapper": "random", "evaluations": 40, "progress": False}
+    for name in ("a", "b"):
+        tw.explore(
+            "nk,km->nm; n=8 k=8 m=8", vary={"DRAM.bandwidth": [2, 4]}, store=tmp_path / f"{name}.sqlite", **words
+        )
+    drawn = run("plot", tmp_path / "a.sqlite", tmp_path / "b.sqlite", "-o", tmp_path / "x.svg")
+    wrong = run("plot", tmp_path / "a.sqlite", tmp_path, "-o", tmp_path / "y.svg")
+
+    assert drawn.code == 0 and "Pareto fronts of a, b" in (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert wrong.code == 2 and "has no front.json" in wrong.err

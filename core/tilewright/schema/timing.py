@@ -1,0 +1,55 @@
+"""Timing of memories and arrays (docs/cycles.md): what only cost models with the capability `timing` count."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tilewright.schema.problem import Name
+from tilewright.schema.quantities import Count
+from tilewright.values import Model
+
+
+class Requests(Model):
+    """Requests by which a memory fetches its tiles: runs of contiguous words (docs/cycles.md)."""
+
+    along: tuple[Name, ...] = Field(min_length=1, max_length=100)
+    """Dimension along which words are contiguous: the first of these that the tensor has."""
+    words: Count
+    """Largest number of words in one request."""
+    cycles: Count
+    """Cycles that a request takes in the outer memory, in addition to those of its words."""
+
+
+class Timing(Model):
+    """Timing of the tiles that arrive in a memory, and of what it sends (docs/cycles.md).
+
+    The defaults delay nothing. Only cost models with the capability `timing` count other values.
+    """
+
+    prefetch: Literal["any", "next", "none"] = "any"
+    """Tiles that arrive during the work on the current ones: any number, the next ones (double buffering), or none."""
+    burst_words: Count = 1
+    """Words of one burst; a transfer from this memory moves whole bursts."""
+    latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    """Cycles between the request of a transfer from this memory and its first word."""
+    reload: bool = False
+    """Whether each step loads its operands again, also those of the step before."""
+    requests: Requests | None = None
+    """Requests for the tiles that arrive and leave; None: a transfer is one run of words."""
+    step_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    """Least cycles of a step, which its commands take."""
+
+
+class Instruction(Model):
+    """Instructions of an array: the shortest time of one, and the iterations that one covers (docs/cycles.md)."""
+
+    memory: Name
+    """Memory whose tiles are divided into instructions."""
+    dimensions: tuple[Name, ...] = Field(min_length=1, max_length=100)
+    """Dimension that an instruction iterates over: the first of these that the problem has."""
+    iterations: Count
+    """Largest number of its iterations in one instruction."""
+    cycles: Count
+    """Least cycles of one instruction, as issue and preloading of weights demand."""
