@@ -4,12 +4,16 @@ Adapters and cost models share the notations of other tools.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
+import tilewright
+import tilewright.plugin
+import tilewright.testing
 from support import ROOT
 
 OURS = {
@@ -17,6 +21,7 @@ OURS = {
     **{path.name: path for path in sorted((ROOT / "plugins").glob("*/tilewright_*"))},
     **{path.name: path for path in sorted((ROOT / "adapters").glob("tilewright_*"))},
 }
+THIRD = ROOT / "tests" / "thirdparty"
 NOTATIONS = "tilewright_notations"
 SHARING = {"tilewright_adapters", "tilewright_costmodels"}
 
@@ -94,3 +99,28 @@ def test_no_module_is_longer_than_700_lines(package: str) -> None:
     lines = {path: len(path.read_text("utf-8").splitlines()) for path in OURS[package].rglob("*.py")}
 
     assert lines and {str(path): count for path, count in lines.items() if count > 700} == {}
+
+
+def test_shown_code_and_written_packages_import_public_names_only() -> None:
+    """The code of the manual, of the templates, and of two packages as third parties write them."""
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    code = [
+        block for page in pages for block in re.findall(r"^```python.*?\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    ]
+    files = [*(OURS["tilewright"] / "application/scaffold/templates").rglob("*.py*")]
+    files += [path for name in ("genetic", "scalesim") for path in (THIRD / f"tilewright-{name}" / "src").rglob("*.py")]
+    code += [path.read_text(encoding="utf-8") for path in files]
+    doors = {door.__name__: set(door.__all__) for door in (tilewright, tilewright.plugin, tilewright.testing)}
+    doors["tilewright.errors"] = set(dir(tilewright.errors))
+    named = r"^ *from (tilewright[.\w]*) import (?:\(([^)]*)\)|(.*))"
+    imports = [found for text in code for found in re.findall(named, text, re.MULTILINE)]
+    private = [
+        f"{module}: {name}"
+        for module, several, one in imports
+        if module == "tilewright" or module.startswith("tilewright.")
+        for name in re.findall(r"(\w+)(?: as \w+)?", re.sub("#.*", "", several or one))
+        if name not in doors.get(module, ())
+    ]
+    wholes = {module for text in code for module in re.findall(r"^ *import (tilewright\.[.\w]+)", text, re.MULTILINE)}
+
+    assert len(imports) > 90 and private == [] and wholes <= doors.keys()

@@ -11,6 +11,7 @@ from tilewright.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from tilewright.errors import Reason, Verdict
+    from tilewright.mapspace.arrangements import arrangements, count_uneven
     from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, tile_words
     from tilewright.mapspace.candidates import Candidates
     from tilewright.mapspace.legality import legal, legality, memory_table
@@ -233,7 +234,9 @@ __all__ = [
     "Unmapped",
     "Verdict",
     "access_pj",
+    "arrangements",
     "charged",
+    "count_uneven",
     "discover",
     "group_report",
     "hookimpl",

@@ -11,6 +11,7 @@ This file runs all checks. `check_plugin` runs them without pytest. `tilewright.
 problems, architectures and mappings for hypothesis.
 """
 
+from tilewright.application.algorithms.equality import Equality, executed
 from tilewright.testing.kit import Check, CheckFailure, Subject
 from tilewright.testing.run import (
     Case,
@@ -26,11 +27,13 @@ __all__ = [
     "Case",
     "Check",
     "CheckFailure",
+    "Equality",
     "Outcome",
     "Subject",
     "cases",
     "check_plugin",
     "checks_for",
+    "executed",
     "parametrize_conformance",
     "registrations_of",
 ]
