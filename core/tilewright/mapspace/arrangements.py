@@ -31,6 +31,11 @@ def arrangements(space: MapSpace) -> tuple[MapSpace, ...]:
 
     Clusters with a storage rule keep their order.
 
+    >>> from tilewright import space
+    >>> even = space("nk,km->nm; n=4 k=2 m=2", "eyeriss", constraints="none")
+    >>> len(arrangements(even)), even.size, count_uneven(even)
+    (12, 2090, 12208)
+
     Args:
         space: The space of the standard skeleton.
 

@@ -83,6 +83,9 @@ class RecordedFigure:
 
     `causes` lists known reasons for a difference. `level` is a memory, compute, a network or
     `total`. `equal` allows for the digits that the tool prints.
+
+    >>> RecordedFigure("DRAM", "Weights", "reads", recorded=1024.0, ours=1024.0, equal=True).causes
+    ()
     """
 
     level: str
@@ -96,7 +99,15 @@ class RecordedFigure:
 
 @runtime_checkable
 class ReportReader(Protocol):
-    """An adapter that also reads its tool's reports."""
+    """An adapter that also reads its tool's reports.
+
+    >>> class Totals:  # its tool writes one number: the cycles
+    ...     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
+    ...         cycles, here = float(recorded.read_text()), float(ours.cycles or 0)
+    ...         return (RecordedFigure("total", None, "cycles", cycles, here, cycles == here),)
+    >>> isinstance(Totals(), ReportReader)
+    True
+    """
 
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
         """Return every figure of a recorded report with Tilewright's, both for the mapping of `inputs`.
@@ -109,7 +120,14 @@ class ReportReader(Protocol):
 
 @runtime_checkable
 class LayerReader(Protocol):
-    """An adapter that can read one layer from a file of several: FILE/LAYER."""
+    """An adapter that can read one layer from a file of several: FILE/LAYER.
+
+    >>> class Lines:  # each line of its files is a layer
+    ...     def layers(self, file: Path) -> tuple[str, ...]:
+    ...         return tuple(line.split()[0] for line in file.read_text().splitlines())
+    >>> isinstance(Lines(), LayerReader)
+    True
+    """
 
     def layers(self, file: Path) -> tuple[str, ...]:
         """Return the names of the layers, in the order of the file; none for an architecture or a mapping.

@@ -15,7 +15,13 @@ from tilewright.schema.group import GroupMapping
 
 @dataclass(frozen=True)
 class GroupRow:
-    """Accesses of one layer to one tensor in one memory, the largest tile in words, and pJ of all instances."""
+    """Accesses of one layer to one tensor in one memory, the largest tile in words, and pJ of all instances.
+
+    >>> none, moved = InstanceCounts(total=0, most=0), InstanceCounts(total=64, most=64)
+    >>> counts = Accesses(level="DRAM", tensor="A", layer="first", instances=1, reads=moved, fills=none, updates=none)
+    >>> GroupRow(counts, tile_words=64, energy_pj=640.0).accesses.reads.total
+    64
+    """
 
     accesses: Accesses
     tile_words: int
@@ -31,17 +37,24 @@ def group_report(
 ) -> Report:
     """Return a valid copy of a report with the costs of a group; layers run in sequence.
 
-    A model that counts a group itself (`GroupModel`) makes its report of its counts::
+    A model that counts a group itself (`GroupModel`) makes its report of its counts. Here is a group of one layer:
 
-        head = Report(model="mine", problem="group", macs=sum(layer.macs for layer in group.layers), valid=False)
-        accesses = Accesses(level="DRAM", tensor="A", layer="first", instances=1, reads=counts, fills=none, updates=none)
-        limits = {"first": [Limit(name="compute", action="compute", cycles=64)]}
-        group_report(head, group, [GroupRow(accesses, tile_words=64, energy_pj=640.0)], limits, {"DRAM": 64})
+    >>> import numpy as np, tilewright as tw
+    >>> problem, eyeriss = tw.load("nk,km->nm; n=4 k=4 m=4", "problem"), tw.load("eyeriss", "architecture")
+    >>> mapping = tw.space(problem, eyeriss).sample(np.random.default_rng(0), 1)[0]
+    >>> group = GroupMapping.of(problem, eyeriss, mapping)
+    >>> none, moved = InstanceCounts(total=0, most=0), InstanceCounts(total=64, most=64)
+    >>> words = Accesses(level="DRAM", tensor="einsum.A", layer="einsum", instances=1, reads=moved, fills=none, updates=none)
+    >>> limits = {"einsum": [Limit(name="compute", action="compute", cycles=64)]}
+    >>> head = Report(model="mine", problem=group.name, macs=problem.macs, valid=False)
+    >>> peaks = {memory.name: 16 for memory in eyeriss.memories}
+    >>> group_report(head, group, [GroupRow(words, tile_words=16, energy_pj=640.0)], limits, peaks).cycles
+    64
 
     Args:
         rows: the accesses, with the group's names of the tensors.
         limits: layer -> limits on its cycles; each layer takes as long as its slowest one.
-        peaks: memory -> words alive at one moment, at most.
+        peaks: every memory -> words alive at one moment, at most.
     """
     architecture = group.architecture
     joint = {layer: overlapping(layer_limits) for layer, layer_limits in limits.items()}

@@ -41,6 +41,12 @@ class Equality:
 def executed(problem: Problem, alternative: Alternative, most: int = MAX_OPERATIONS) -> Equality | None:
     """Execute the problem and the alternative, and compare the results.
 
+    >>> from tilewright import Workload, load
+    >>> problem = load("nk,km->nm; n=2 k=3 m=4", "problem")
+    >>> alone = Alternative(name="native", steps=Workload.of(problem), dimensions={name: (name,) for name in "nkm"})
+    >>> executed(problem, alone).right
+    True
+
     Args:
         problem: the problem to compute.
         alternative: an alternative for which `faults` yields nothing.
