@@ -211,8 +211,16 @@ def executed(model: ModelProto) -> Mapping[str, Array]:
     return weights | given | dict(found)
 
 
-def along_reads(model: ModelProto, workload: Workload, values: Mapping[str, Array]) -> Mapping[str, Array]:
-    """Execute every layer on the words that its reads bring, and on inputs and weights: layer -> result."""
+def along_reads(
+    model: ModelProto,
+    workload: Workload,
+    values: Mapping[str, Array],
+    named: dict[str, list[Array]] | None = None,
+) -> Mapping[str, Array]:
+    """Execute every layer on the words that its reads bring, and on inputs and weights: layer -> result.
+
+    `named` gets the operands of each named value.
+    """
     nodes = {node.name: node for node in model.graph.node}
     operators = {each.name: each.operator for each in workload.unmapped}
     order = {each.name: place for place, each in enumerate(workload.unmapped)}
@@ -234,6 +242,9 @@ def along_reads(model: ModelProto, workload: Workload, values: Mapping[str, Arra
                 part.array[words] = results[part.read.maker][made]
             operands.append(joined(parts[layer.name, tensor.name], operators, order))
         results[layer.name] = walk(layer.problem, operands)
+        for tensor, array in zip(layer.problem.operands, operands, strict=True):
+            if named is not None and tensor.name in layer.inputs:
+                named.setdefault(layer.inputs[tensor.name], []).append(array)
     return results
 
 

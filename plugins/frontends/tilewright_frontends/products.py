@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
+from tilewright.schema.read import shape_of
 from tilewright.schema.workload import Layer, Unmapped
 from tilewright_frontends import nests
 from tilewright_frontends.nests import Shape, unique_name
@@ -54,6 +56,33 @@ class Product:
     def result(self, problem: Problem, shape: Shape | None, times: int) -> tuple[View, ...]:
         """Return the view of the result in a value of that shape; None: that of the problem's tensor."""
         return (result_of(problem, self.layouts.get(problem.output.name), shape, times * self.count),)
+
+
+def with_inputs(layers: Sequence[Layer], parts: Sequence[Product]) -> list[Layer]:
+    """Return the layers with the names of values that several of them read as the same words.
+
+    Only for a format in which a value never changes.
+
+    Args:
+        layers: the layers.
+        parts: the product of each layer.
+    """
+    readers = dict[tuple[str, Layout, Shape], list[tuple[int, str]]]()
+    for number, (layer, part) in enumerate(zip(layers, parts, strict=True)):
+        for operand, value in zip(part.problem.operands, part.values, strict=False):
+            if value and operand.name in part.layouts:
+                key = value, part.layouts[operand.name], shape_of(layer.problem, operand.name)
+                readers.setdefault(key, []).append((number, operand.name))
+    names, taken = [dict[str, str]() for _ in layers], set[str]()
+    for (value, *_), users in readers.items():
+        if len({number for number, _ in users}) > 1:
+            name = unique_name(value, taken)
+            for number, tensor in users:
+                names[number][tensor] = name
+    return [
+        layer.model_copy(update={"inputs": FrozenDict(own)}) if own else layer
+        for layer, own in zip(layers, names, strict=True)
+    ]
 
 
 Parts = Sequence[Product | Unmapped]

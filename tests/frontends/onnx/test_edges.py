@@ -30,7 +30,12 @@ def test_a_network_along_its_reads_computes_what_the_graph_computes(seed: int) -
     assert all("mixes coordinates" in each or "a slice through a reshaped" in each for each in cuts)
     assume(not cuts)
     values = executed(model)
-    results = along_reads(model, workload, values)
+    named = dict[str, list[Array]]()
+    results = along_reads(model, workload, values, named)
+    for operands in named.values():  # words of one name are equal
+        assert len(operands) > 1
+        for operand in operands[1:]:
+            np.testing.assert_array_equal(operand, operands[0])
     for layer in workload.layers:
         node = next((each for each in model.graph.node if each.name == layer.name), None)
         if node is not None:  # an attention has two layers
@@ -176,3 +181,26 @@ def test_a_normalisation_of_single_operators_needs_rows_whole(tmp_path: Path) ->
     model = model_of(nodes, {"x": (4, 6)}, "y", constants={"w": np.zeros((6, 6), np.float32)}, opset=17)
     found = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
     assert edges(found) == ["y.A = a[m, n] at [m, n] via m b whole n"]
+
+
+def test_layers_that_read_the_same_words_of_a_value_name_it(tmp_path: Path) -> None:
+    """Padding makes other words. What a pooling has made needs no known maker."""
+    nodes = [
+        node("Conv", "x w", "a"),
+        node("Conv", "x v", "b"),
+        node("Conv", "x big", "c", pads=[1, 1, 1, 1]),
+        node("MaxPool", "a", "pooled", kernel_shape=[1, 1]),
+        node("Conv", "pooled u", "d"),
+        node("Conv", "pooled t", "e"),
+        node("Sum", "b c d e", "y"),
+    ]
+    shapes = {"w": (6, 4, 1, 1), "v": (2, 4, 1, 1), "big": (2, 4, 3, 3), "u": (2, 6, 1, 1), "t": (2, 6, 1, 1)}
+    found = small(tmp_path, *nodes, **{name: np.zeros(shape, np.float32) for name, shape in shapes.items()})
+    named = {layer.name: dict(layer.inputs) for layer in found.layers}
+    assert named == {
+        "a": {"Inputs": "x"},
+        "b": {"Inputs": "x"},
+        "c": {},
+        "d": {"Inputs": "pooled"},
+        "e": {"Inputs": "pooled"},
+    }

@@ -246,12 +246,11 @@ class _Joined:
                 outside = [read.within(workload.layer(read.maker).problem, problem, tensor.name) for read in reads]
                 if any(read.maker in self.problems for read in reads):
                     continue
-                if tensor.name in layer.inputs:
-                    key: Any = layer.inputs[tensor.name]
-                    same = _equal_words(key, problem, tensor.name)
-                    groups.setdefault(key, []).append((name, tensor.name, same))
-                elif outside and all(read.fills(problem, tensor.name) for read in outside):
+                if outside and all(read.fills(problem, tensor.name) for read in outside):
                     groups.setdefault(_words_of(outside), []).append((name, tensor.name, outside[0]))
+                elif tensor.name in layer.inputs:
+                    same = _equal_words(layer.inputs[tensor.name], problem, tensor.name)
+                    groups.setdefault(same.maker, []).append((name, tensor.name, same))
         for users in groups.values():
             if len(users) == 1:
                 continue

@@ -11,7 +11,9 @@ import functools
 import importlib.resources
 import operator
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,7 +34,7 @@ from tilewright_frontends.onnx.node import operator_of, values_read
 from tilewright_frontends.onnx.operators import builder_of
 from tilewright_frontends.onnx.unmapped import explain
 from tilewright_frontends.onnx.widths import with_widths
-from tilewright_frontends.products import Product
+from tilewright_frontends.products import Product, with_inputs
 from tilewright_frontends.views import MAX_MAKERS, View
 
 FILES = {
@@ -100,12 +102,14 @@ def read_file(
 
 def _workload(graph: Graph, source: str, file: str) -> Workload:
     layers: list[Layer] = []
+    products_of = list[Product]()  # of each layer, with the values of the file that it reads
     unmapped: list[Unmapped] = []
     origin: dict[str, int] = {}  # value -> bit set of the layers it depends on, through unmapped operators
     views: dict[str, tuple[View, ...]] = {}
     taken: set[str] = set()
     ends, returned, copied = frozenset(graph.ends), set[str](), 0  # `copied`: bit set of layers
     named = frozenset(node.name for node in graph.nodes)
+    written = Counter(value for node in graph.nodes for value in node.output)
     for index, (node, times) in enumerate(zip(graph.nodes, graph.times, strict=True)):
         name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken, named)
         place = Origin(node=node.name or None, output=next(filter(None, node.output), None), file=file)
@@ -135,6 +139,9 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
                 names = [layers[maker].name for maker in _ones(before)]
                 made = part.layer(problem, known, names, times, alone=few and len(parts) == 1)
                 layers.append(made.model_copy(update={"origin": place}))
+                fixed = {value for value in node.input if written[value] <= 1 and times == 1}
+                values = tuple(value if value in fixed else "" for value in part.values)
+                products_of.append(replace(part, values=values))
                 before = 1 << len(layers) - 1
                 inner = part.result(problem, graph.shapes.get(part.values[-1]), times)
                 views |= {value: inner for value in node.output if value == part.values[-1]}
@@ -143,6 +150,7 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
         makers = [view.maker for view in views.get(value, ())] or [layers[n].name for n in _ones(origin.get(value, 0))]
         returned.update(makers)
     returned.update(layers[number].name for number in _ones(copied))
+    layers = with_inputs(layers, products_of)
     return Workload(name=graph.name, source=source, layers=with_returned(layers, returned), unmapped=tuple(unmapped))
 
 
