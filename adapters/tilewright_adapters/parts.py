@@ -62,3 +62,10 @@ def unplaced(table: NotationTable, inputs: InputSet, held: Collection[str]) -> I
     if inputs.group is None and all(getattr(inputs, name) is None for name in held):
         *others, last = held
         yield reason("nothing", "the input set", f"there is no {', '.join(others)} or {last}")
+
+
+def unwritten_bits(table: NotationTable, inputs: InputSet) -> Iterator[Reason]:
+    """Yield a reason for each tensor that states the bits of a value, for notations without a place for them."""
+    for tensor in () if inputs.problem is None else inputs.problem.tensors:
+        if tensor.bits is not None:
+            yield reason("bits", f"tensor {tensor.name}", f"{table.title} cannot express the bits of a value")

@@ -13,7 +13,7 @@ from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, InputSet, NotationTab
 from tilewright.schema.architecture import Architecture
 from tilewright_adapters.loopnest.read import read_parts
 from tilewright_adapters.loopnest.write import write_text
-from tilewright_adapters.parts import gathered, unplaced
+from tilewright_adapters.parts import gathered, unplaced, unwritten_bits
 
 FILE = "loopnest.txt"
 TABLE = NotationTable("a loop nest", written=HARDWARE_ATTRIBUTES - {"sparse"})
@@ -37,7 +37,8 @@ class LoopNestAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return reasons against constraints, directives, model options and estimate records."""
-        return Verdict(reasons=(*unplaced(TABLE, inputs, PARTS), *_estimated(inputs.architecture)))
+        reasons = (*unplaced(TABLE, inputs, PARTS), *unwritten_bits(TABLE, inputs), *_estimated(inputs.architecture))
+        return Verdict(reasons=reasons)
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         """Return one file, `loopnest.txt`."""

@@ -12,7 +12,7 @@ from tilewright.errors import NotConformableError, Reason, Verdict
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, InputSet, NotationTable
 from tilewright.schema.document import dump_yaml
-from tilewright_adapters.parts import unplaced
+from tilewright_adapters.parts import unplaced, unwritten_bits
 from tilewright_adapters.union.layout import OPERATIONS
 from tilewright_adapters.union.read import read_files
 from tilewright_adapters.union.write import architecture_text, mapping_text, problem_text
@@ -59,6 +59,7 @@ class UnionAdapter:
 def _reasons(inputs: InputSet) -> Iterator[Reason]:
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     yield from unplaced(TABLE, inputs, PARTS)
+    yield from unwritten_bits(TABLE, inputs)
     if problem is not None and problem.operation in OPERATIONS:
         message = f"'{problem.operation}' would be read as '{OPERATIONS[problem.operation]}'"
         yield Reason(code="operation", where=f"problem {problem.name}", message=message)

@@ -219,6 +219,7 @@ class FrontendSpec(PluginSpec["Frontend"]):
 
     `suffixes` are those of its files: a third party's frontend reads one that it recognises, if no other plugin does.
     `library` maps loadable names to one line with the source; names of the library remain the library's.
+    `expects` maps names or sources to (layers, multiplications), which the conformance kit compares.
     """
 
     kind: ClassVar[str] = "frontend"
@@ -226,6 +227,7 @@ class FrontendSpec(PluginSpec["Frontend"]):
 
     suffixes: tuple[str, ...] = ()
     library: Mapping[str, str] = field(default_factory=dict)
+    expects: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

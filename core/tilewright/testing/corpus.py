@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -41,6 +41,15 @@ _PROBLEMS = {
         - {name: B, role: weight, projection: [K, J]}
         - {name: C, role: weight, projection: [L, J]}
         - {name: Y, role: output, projection: [I, J]}
+        """,
+    "slide": """
+        name: slide
+        operation: conv1d
+        dimensions: {K: 2, P: 4, R: 3}
+        tensors:
+        - {name: I, role: input, projection: [P + R]}
+        - {name: W, role: weight, projection: [K, R]}
+        - {name: O, role: output, projection: [K, P]}
         """,
     "tiny": """
         name: tiny
@@ -92,6 +101,20 @@ _ARCHITECTURES = {
           - {name: Still, capacity_words: 24, holds: [weight], read_energy_pj: 1, write_energy_pj: 1}
         compute: {energy_per_operation_pj: 1}
         """,
+    "priced": """
+        name: priced
+        clusters:
+        - name: Main
+          memories:
+          - {name: Main, technology: dram, read_energy_pj: 3, write_energy_pj: 5, read_bandwidth_words_per_cycle: 1.5, write_bandwidth_words_per_cycle: 1}
+        - name: Buffer
+          memories:
+          - {name: Buffer, capacity_words: 64, read_energy_pj: 2, write_energy_pj: 4, read_bandwidth_words_per_cycle: 2}
+          fanout: {size: 4}
+        - name: Element
+          memories: [{name: Register, technology: register, capacity_words: 8, read_energy_pj: 6, write_energy_pj: 7}]
+        compute: {energy_per_operation_pj: 20}
+        """,
     "cramped": """
         name: cramped
         clusters:
@@ -140,6 +163,10 @@ SAMPLES = (
 """Samples for all plugins. A plugin runs those that its capabilities allow."""
 
 
+PRICED = (_sample("tiny", "priced"), _sample("gemm", "priced"), _sample("slide", "priced"))
+"""Small spaces, with a window, in which operations and registers cost as much as the outermost memory, and bandwidths bind."""
+
+
 def cramped(sample: Sample) -> Sample:
     """Return a sample with the same problem whose inner memory is too small for the tensors it must keep."""
     everything = Variant(keep=(KeepRule(memory="Buffer", keep=("input", "weight", "output")),))
@@ -149,3 +176,15 @@ def cramped(sample: Sample) -> Sample:
 def content(batch: MappingBatch) -> tuple[bytes, ...]:
     """Return the contents of a batch as bytes, for later comparison."""
     return tuple(array.tobytes() for array in (batch.temporal, batch.spatial, batch.order, batch.keep))
+
+
+ENUMERABLE = 5000
+"""Largest number of mappings that checks list."""
+
+
+@cache
+def enumerated(sample: Sample) -> tuple[MappingBatch, ...]:
+    """Return all mappings of the space of a sample; none if there are more than `ENUMERABLE`."""
+    if sample.space.size > ENUMERABLE:
+        return ()
+    return tuple(part.batch() for part in sample.space.enumerate())

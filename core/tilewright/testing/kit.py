@@ -14,7 +14,7 @@ from tilewright.plugin.guard.hooks import manager_of
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.registry import Registration, Registry, installed
 from tilewright.plugin.specs import KINDS, FrontendSpec, PluginSpec
-from tilewright.testing.corpus import SAMPLES, Sample
+from tilewright.testing.corpus import PRICED, SAMPLES, Sample
 
 
 class CheckFailure(AssertionError):
@@ -49,6 +49,9 @@ class Subject:
     registration: Registration
     options: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
+    expects: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Results that several checks of one plugin use."""
 
     @property
     def spec(self) -> PluginSpec[Any]:
@@ -64,13 +67,20 @@ class Subject:
         Raises:
             CheckFailure: The capabilities allow no sample.
         """
-        capabilities = self.spec.capabilities
+        samples = self._accepted(SAMPLES)
+        require(bool(samples), f"its capabilities exclude every problem of the test corpus: {self.spec.capabilities}")
+        return samples
+
+    def priced(self) -> tuple[Sample, ...]:
+        """Return the samples with small spaces, for comparisons with all mappings; there may be none."""
+        return self._accepted(PRICED)
+
+    def _accepted(self, corpus: tuple[Sample, ...]) -> tuple[Sample, ...]:
         samples = []
-        for sample in SAMPLES:
+        for sample in corpus:
             with suppress(NotConformableError):
-                space = accepted(sample.space, capabilities, self.spec.name)
+                space = accepted(sample.space, self.spec.capabilities, self.spec.name)
                 samples.append(Sample(sample.problem, sample.architecture, space.rules))
-        require(bool(samples), f"its capabilities exclude every problem of the test corpus:  {capabilities}")
         return tuple(samples)
 
     def all_sources(self) -> tuple[str, ...]:

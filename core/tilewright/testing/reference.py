@@ -101,7 +101,8 @@ class PlainEvaluator(BatchEvaluator):
                 memory = cluster.memory_for(tensor)
                 if memory is not None:
                     words = tile_words(self.problem, tensor, batch.temporal[:, index])
-                    total += batch.keep[:, index, number] * times * words * memory.read_energy_pj
+                    price = memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj
+                    total += batch.keep[:, index, number] * times * words * price
             times = times * unrolled[:, index]
         return total
 

@@ -18,10 +18,14 @@ from tilewright.testing.checks import (
     algorithm,
     any_plugin,
     costmodel,
+    costmodel_capabilities,
+    costmodel_prices,
+    costmodel_proofs,
     estimator,
     frontend,
     groupmapper,
     mapper,
+    mapper_results,
     others_files,
     strategy,
 )
@@ -30,7 +34,22 @@ from tilewright.testing.kit import CHECKS, Check, CheckFailure, Subject
 if TYPE_CHECKING:
     import pytest
 
-ALL = (any_plugin, mapper, groupmapper, costmodel, frontend, adapter, others_files, estimator, algorithm, strategy)
+ALL = (
+    any_plugin,
+    mapper,
+    mapper_results,
+    groupmapper,
+    costmodel,
+    costmodel_capabilities,
+    costmodel_prices,
+    costmodel_proofs,
+    frontend,
+    adapter,
+    others_files,
+    estimator,
+    algorithm,
+    strategy,
+)
 """Modules that fill CHECKS when they are imported."""
 
 Status = Literal["passed", "failed", "expected failure", "unexpected pass"]
@@ -100,6 +119,7 @@ def cases(
     *,
     options: Mapping[str, Any] | None = None,
     sources: Iterable[str] = (),
+    expects: Mapping[str, tuple[int, int]] | None = None,
     expected_failures: Mapping[str, str] | None = None,
     checks_of: Iterable[str] = (),
 ) -> tuple[Case, ...]:
@@ -109,6 +129,7 @@ def cases(
         registration: Plugin, as returned by `Registry.find`.
         options: Options that the plugin is built with.
         sources: Inputs that a frontend should load, in addition to its library.
+        expects: Source of a frontend -> number of its layers, and of the multiplications of all of them.
         expected_failures: Reasons by check name. Strict: such a check has to fail.
         checks_of: Plugins of other distributions that add checks (hook `tilewright_checks`).
 
@@ -118,7 +139,7 @@ def cases(
         PluginError: A plugin that adds checks failed.
     """
     expected = dict(expected_failures or {})
-    subject = Subject(registration, dict(options or {}), tuple(sources))
+    subject = Subject(registration, dict(options or {}), tuple(sources), dict(expects or {}))
     wanted = (*checks_for(registration.spec), *added_checks(registration, checks_of, CHECKS))
     known = [check.name for check in wanted]
     for name, reason in expected.items():
@@ -139,13 +160,19 @@ def check_plugin(
     *,
     options: Mapping[str, Any] | None = None,
     sources: Iterable[str] = (),
+    expects: Mapping[str, tuple[int, int]] | None = None,
     expected_failures: Mapping[str, str] | None = None,
     checks_of: Iterable[str] = (),
 ) -> list[Outcome]:
     """Run all checks of one plugin without pytest. The arguments are those of `cases`."""
     registration = plugin if isinstance(plugin, Registration) else Registration(plugin, "unpackaged", None)
     checks = cases(
-        registration, options=options, sources=sources, expected_failures=expected_failures, checks_of=checks_of
+        registration,
+        options=options,
+        sources=sources,
+        expects=expects,
+        expected_failures=expected_failures,
+        checks_of=checks_of,
     )
     return [case.outcome() for case in checks]
 
@@ -185,6 +212,7 @@ def parametrize_conformance(
     *plugins: str,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     sources: Mapping[str, Iterable[str]] | None = None,
+    expects: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
     expected_failures: Mapping[str, str] | None = None,
     without: Iterable[str] = (),
     checks_of: Iterable[str] = (),
@@ -198,7 +226,7 @@ def parametrize_conformance(
 
     Args:
         plugins: Distributions, or `distribution/plugin`.
-        options, sources: Arguments of `cases`, by plugin name.
+        options, sources, expects: Arguments of `cases`, by plugin name.
         expected_failures: Reasons by check name, or by `plugin:check name`. Strict: such a check has to fail.
         without: Plugins tested elsewhere, for example where their dependencies are installed. A
             name may include the kind (`cost model NAME`).
@@ -220,13 +248,14 @@ def parametrize_conformance(
         raise InputError("no plugin is named", hint='parametrize_conformance("my-distribution")')
     expected = dict(expected_failures or {})
     others = tuple(checks_of)
-    _addressed(subjects, (*(options or {}), *(sources or {})), expected, others)
+    _addressed(subjects, (*(options or {}), *(sources or {}), *(expects or {})), expected, others)
     parameters = []
     for registration in subjects:
         for case in cases(
             registration,
             options=(options or {}).get(registration.spec.name),
             sources=(sources or {}).get(registration.spec.name, ()),
+            expects=(expects or {}).get(registration.spec.name),
             expected_failures=_expected_of(registration, expected, others),
             checks_of=others,
         ):

@@ -196,6 +196,18 @@ def _densities(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     return replace(inputs, problem=new), DroppedField("tensor.density", message)
 
 
+def _bits(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
+    """Drop the bits of the tensors' values."""
+    if inputs.problem is None or all(tensor.bits is None for tensor in inputs.problem.tensors):
+        return None
+    message = ", ".join(
+        f"{tensor.bits} of {tensor.name}" for tensor in inputs.problem.tensors if tensor.bits is not None
+    )
+    tensors = tuple(tensor.model_copy(update={"bits": None}) for tensor in inputs.problem.tensors)
+    new = inputs.problem.model_copy(update={"tensors": tensors})
+    return replace(inputs, problem=new), DroppedField("tensor.bits", message)
+
+
 def _model_options(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     if not inputs.model_options:
         return None
@@ -211,6 +223,7 @@ SIMPLIFICATIONS: tuple[Simplification, ...] = (
     _attribute("architecture", "clock_ghz"),
     _attribute("architecture", "technology_nm"),
     _estimates,
+    _bits,
     _densities,
     *(_in_parts("compute", field) for field in droppable(Compute)),
     _whole("constraints"),

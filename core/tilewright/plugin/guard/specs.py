@@ -136,5 +136,6 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a tuple of suffixes such as '.onnx'",
     ),
     "library": (_is_table, "names with one line each"),
+    "expects": (lambda value: isinstance(value, Mapping), "sources with (layers, multiplications) each"),
 }
 """Field of a spec -> (check of its value, expected value as text)."""

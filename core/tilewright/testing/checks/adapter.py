@@ -7,30 +7,43 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from tilewright.errors import NotConformableError
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.guard.answers import fault_of_files
 from tilewright.plugin.specs import AdapterSpec
+from tilewright.testing.checks.adapter_inputs import CHANGES, plain, varied
 from tilewright.testing.kit import CheckFailure, Subject, check, require, require_refusal
 
-PARTS = ("problem", "architecture", "mapping", "constraints")
+PARTS = ("problem", "architecture", "mapping", "constraints", "directives", "group", "model_options")
 
 
 def _inputs(subject: Subject) -> Iterator[tuple[str, InputSet]]:
     for sample in subject.samples():
-        for number, mapping in enumerate(sample.batch(3)):
-            yield f"{sample}, mapping {number}", InputSet(sample.problem, sample.architecture, mapping)
+        yield from plain(sample)
 
 
 def _expressible(subject: Subject) -> Iterator[tuple[str, InputSet]]:
     adapter: Adapter = subject.make()
     pairs = [(name, inputs) for name, inputs in _inputs(subject) if adapter.expressible(inputs)]
+    if not pairs:  # few mappings can be expressed
+        many = [pair for sample in subject.samples() for pair in plain(sample, 32)]
+        pairs = [(name, inputs) for name, inputs in many if adapter.expressible(inputs)]
     if not pairs:
         reasons = {
             reason.code: str(reason) for _, inputs in _inputs(subject) for reason in adapter.expressible(inputs).reasons
         }
         raise CheckFailure(f"it refuses all inputs of the test corpus: {'; '.join(reasons.values())}")
     yield from pairs
+
+
+def _varied(subject: Subject) -> Iterator[tuple[str, InputSet]]:
+    """Yield inputs with one more feature each, from the first and the last accepted sample."""
+    accepted = list(_expressible(subject))
+    for name, inputs in accepted[:: max(1, len(accepted) - 1)]:
+        for what, changed in varied(inputs):
+            yield f"{name}, with {what}", changed
 
 
 def _parse(adapter: Adapter, files: Mapping[str, str]) -> InputSet:
@@ -48,11 +61,59 @@ def check_adapter_round_trip(subject: Subject) -> None:
     """Every input set that `expressible` accepts comes back equal: parse(render(x)) == x."""
     adapter: Adapter = subject.make()
     for name, inputs in _expressible(subject):
-        again = _parse(adapter, adapter.render(inputs))
-        lost = [part for part in PARTS if getattr(again, part) != getattr(inputs, part)]
+        _comes_back(adapter, name, inputs)
+
+
+@check(AdapterSpec)
+def check_adapter_drops_nothing_silently(subject: Subject) -> None:
+    """Each feature of the inputs comes back from the files, or `expressible` refuses it.
+
+    Such features are unicast, constraints, densities, widths, groups, and fields of hardware.
+    """
+    adapter: Adapter = subject.make()
+    for name, inputs in _varied(subject):
+        if adapter.expressible(inputs):
+            _comes_back(adapter, name, inputs)
+
+
+def _comes_back(adapter: Adapter, name: str, inputs: InputSet) -> None:
+    again = _parse(adapter, adapter.render(inputs))
+    for part in PARTS:
+        before, after = getattr(inputs, part), getattr(again, part)
         require(
-            not lost, f"{name}: {', '.join(lost)} changed on the round trip, although expressible() accepted the inputs"
+            after == before,
+            f"{name}: {part} changed on the round trip: {_difference(before, after)}; "
+            "write it to the files, or give a reason against it in expressible()",
         )
+
+
+def _difference(before: object, after: object) -> str:
+    """Return the first field that differs, with both values."""
+    if isinstance(before, BaseModel) and type(after) is type(before):
+        for field in type(before).model_fields:
+            one, other = getattr(before, field), getattr(after, field)
+            if one != other:
+                return f"{field}: {_difference(one, other)}"
+    if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        return next(_difference(one, other) for one, other in zip(before, after, strict=True) if one != other)
+    return f"{str(before)[:120]} was written, {str(after)[:120]} was read"
+
+
+@check(AdapterSpec)
+def check_adapter_accepts_a_problem_by_its_structure(subject: Subject) -> None:
+    """What `expressible` accepts does not depend on the name of the problem, and not on one size of it."""
+    adapter: Adapter = subject.make()
+    for what, change in CHANGES:
+        refused = []
+        for name, inputs in _expressible(subject):
+            verdict = adapter.expressible(change(inputs))
+            if verdict:
+                break
+            refused.append(f"{name}: {verdict.reasons[0]}")
+        else:
+            raise CheckFailure(
+                f"each accepted input is refused with {what} of the problem, which is as expressible: {'; '.join(refused[:2])}"
+            )
 
 
 @check(AdapterSpec)
@@ -77,7 +138,7 @@ def check_adapter_renders_the_same_twice(subject: Subject) -> None:
 def check_adapter_refuses_what_it_cannot_express(subject: Subject) -> None:
     """`render` refuses what `expressible` refuses, with the same reasons, and drops nothing silently."""
     adapter: Adapter = subject.make()
-    for name, inputs in (*_inputs(subject), ("an empty input set", InputSet())):
+    for name, inputs in (*_inputs(subject), *_varied(subject), ("an empty input set", InputSet())):
         verdict = adapter.expressible(inputs)
         if verdict:
             continue

@@ -107,3 +107,123 @@ def check_estimator_survives_odd_sizes(subject: Subject) -> None:
                 _answer(estimator, (name, {**attributes, key: value}, action, node))
         for odd in ODD_NODES:
             _answer(estimator, (name, attributes, action, odd))
+
+
+def _numbers(attributes: Mapping[str, Attribute]) -> dict[str, float]:
+    return {name: value for name, value in attributes.items() if not isinstance(value, str) and value > 0}
+
+
+def _scaled(
+    estimator: Estimator, question: Question, key: str, factors: tuple[float, ...]
+) -> list[tuple[Attribute, Estimate]]:
+    """Return the answered values of an attribute, ascending, with their estimates."""
+    name, attributes, action, node = question
+    answers: list[tuple[Attribute, Estimate]] = []
+    for factor in factors:
+        value = _numbers(attributes)[key] * factor
+        value = int(value) if value == int(value) else value
+        answer = _answer(estimator, (name, {**attributes, key: value}, action, node))
+        if isinstance(answer, Estimate):
+            answers.append((value, answer))
+    return answers
+
+
+def _asked_larger(
+    estimator: Estimator, subject: Subject
+) -> Iterator[tuple[Question, str, list[tuple[Attribute, Estimate]]]]:
+    """Yield each question and each number of it, with the answers for smaller and larger values."""
+    for question in questions(subject):
+        for key in _numbers(question[1]):
+            yield question, key, _scaled(estimator, question, key, FACTORS)
+
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Factors by which the numbers of examples are changed."""
+ROUGH = 0.9
+"""Fraction of a smaller component's figure that a larger one may have, since generators of arrays choose other shapes."""
+LARGER = ("size_bits", "width_bits", "multiplier_bits", "adder_bits", "length_mm")
+"""Attributes by which a component becomes larger."""
+
+
+@check(EstimatorSpec)
+def check_estimator_figures_grow_with_the_component(subject: Subject) -> None:
+    """Larger components take no less energy, and arrays of more bits no less area and leakage."""
+    estimator = subject.make()
+    for (name, attributes, action, node), key, answers in _asked_larger(estimator, subject):
+        if key not in LARGER:
+            continue
+        fields = ("energy_pj", "area_um2", "leakage_w") if key == "size_bits" else ("energy_pj",)
+        for (small, one), (large, other) in zip(answers, answers[1:], strict=False):
+            for field in fields:
+                low, high = getattr(one, field), getattr(other, field)
+                if low is None or high is None:
+                    continue
+                require(
+                    high >= ROUGH * low,
+                    f"{action} of {name} {attributes} at {node:g} nm: {field} is {low:g} with {key} {small}, but {high:g} with {large}; "
+                    "expected no less for more; check the sign and the unit of the formula",
+                )
+
+
+@check(EstimatorSpec)
+def check_estimator_counts_the_bits_of_an_action(subject: Subject) -> None:
+    """One action moves `width_bits`: the estimate says so in `bits`, and wider actions take more energy."""
+    estimator = subject.make()
+    for (name, attributes, action, node), key, answers in _asked_larger(estimator, subject):
+        if key != "width_bits":
+            continue
+        for width, answer in answers:
+            require(
+                answer.bits == width,
+                f"{action} of {name} at {node:g} nm with width_bits {width}: the estimate is for {answer.bits} bits; "
+                "one action moves width_bits, so return the energy of all of them, and bits=width_bits",
+            )
+        if len(answers) > 1:
+            (narrow, one), (wide, other) = answers[0], answers[-1]
+            require(
+                other.energy_pj > one.energy_pj or one.energy_pj == 0,
+                f"{action} of {name} {attributes} at {node:g} nm takes {one.energy_pj:g} pJ for {narrow} bits and "
+                f"{other.energy_pj:g} pJ for {wide}; expected more, since an estimate is for one action, not for one bit",
+            )
+
+
+@check(EstimatorSpec)
+def check_estimator_uses_its_attributes(subject: Subject) -> None:
+    """Each number of an example changes the estimate, or other values are refused."""
+    estimator = subject.make()
+    for name, attributes in _spec(subject).components.items():
+        asked = [question for question in questions(subject) if question[0] == name]
+        for key in _numbers(attributes):
+            answers = [_scaled(estimator, question, key, FACTORS) for question in asked]
+            same = all(len({answer for _, answer in answered}) == 1 for answered in answers if answered)
+            most = max((len(answered) for answered in answers), default=0)
+            require(
+                most < 2 or not same,
+                f"{name} {attributes}: {key} has no effect on any estimate, from {FACTORS[0]:g} to {FACTORS[-1]:g} times the example; "
+                "use it, or refuse other values with a Reason",
+            )
+
+
+OF_THE_CHIP = ("sram", "smart_buffer", "register", "mac", "multiplier", "adder", "comparator", "counter", "float_mac")
+"""Components whose figures depend on the technology node; those of DRAM and of wires need not."""
+
+
+@check(EstimatorSpec)
+def check_estimator_depends_on_the_node(subject: Subject) -> None:
+    """Other technology nodes have other figures, or are refused; smaller transistors take no more energy."""
+    estimator = subject.make()
+    for name, attributes, action, node in questions(subject):
+        if name in COMPONENTS and name not in OF_THE_CHIP:
+            continue
+        answers = []
+        for other in (node / 2, node, 2 * node):
+            answer = _answer(estimator, (name, attributes, action, other))
+            if isinstance(answer, Estimate):
+                answers.append((other, answer))
+        for (small, one), (large, other_answer) in zip(answers, answers[1:], strict=False):
+            low, high = one.energy_pj, other_answer.energy_pj
+            require(
+                high > low or low == 0,
+                f"{action} of {name} {attributes} takes {low:g} pJ at {small:g} nm and {high:g} pJ at {large:g} nm; "
+                "expected more at the larger node; scale the figures, or refuse nodes that they are not for",
+            )

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, get_args
 
+from pydantic.fields import FieldInfo
+
+from tilewright.errors import TilewrightError
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.workload import Workload
@@ -60,6 +66,77 @@ def check_frontend_loads_the_same_twice(subject: Subject) -> None:
     for source in subject.all_sources():
         first, again, other = frontend.load(source), frontend.load(source), subject.make().load(source)
         require(first == again == other, f"{source} loads differently the second time")
+
+
+@check(FrontendSpec)
+def check_frontend_finds_the_expected_work(subject: Subject) -> None:
+    """Sources with an expectation have its number of layers and of multiplications (`FrontendSpec.expects`, or `expects` of the kit)."""
+    spec = subject.spec
+    assert isinstance(spec, FrontendSpec)
+    frontend: Frontend = subject.make()
+    for source, (layers, multiplications) in {**spec.expects, **subject.expects}.items():
+        workload = frontend.load(source)
+        macs = sum(layer.count * layer.problem.macs for layer in workload.layers)
+        number = sum(layer.count for layer in workload.layers)
+        require(
+            (number, macs) == (layers, multiplications),
+            f"{source}: {number:,} layers with {macs:,} multiplications; expected {layers:,} with {multiplications:,}; "
+            "compare the layers with the source, or correct the expectation",
+        )
+
+
+@check(FrontendSpec)
+def check_frontend_options_have_an_effect(subject: Subject) -> None:
+    """Each option with numbers, words or yes and no changes a workload, or other values of it are refused."""
+    for name, field in subject.spec.options.model_fields.items():
+        values = list(_other_values(field))
+        if name in subject.options or not values:
+            continue
+        sources = subject.all_sources()
+        before = {source: subject.make().load(source) for source in sources}
+        changed = any(_changes(subject, {name: value}, before) for value in values)
+        require(
+            changed,
+            f"option {name}: {', '.join(map(repr, values))} instead of {field.default!r} change nothing in "
+            f"{', '.join(sources)[:200]}; use the option, or give a source on which it has an effect",
+        )
+
+
+def _other_values(field: FieldInfo) -> Iterator[Any]:
+    """Yield values of an option besides its default, if these are plain."""
+    default = field.default
+    if isinstance(default, bool):
+        yield not default
+    elif isinstance(default, int | float):
+        yield from (default + 1, 3 * default + 2, 1, 0)
+    else:
+        yield from (value for value in get_args(field.annotation) if isinstance(value, str) and value != default)
+
+
+def _changes(subject: Subject, options: dict[str, Any], before: dict[str, Workload]) -> bool:
+    try:
+        frontend = replace(subject, options={**subject.options, **options}).make()
+    except TilewrightError:  # the value is out of range
+        return False
+    for source, workload in before.items():
+        try:
+            if frontend.load(source) != workload:
+                return True
+        except TilewrightError:
+            return True
+    return False
+
+
+@check(FrontendSpec)
+def check_frontend_keeps_sources_apart(subject: Subject) -> None:
+    """A source loads alike whatever was loaded before it."""
+    frontend: Frontend = subject.make()
+    sources = subject.all_sources()
+    alone = {source: subject.make().load(source) for source in sources}
+    for source in (*sources, *sources[::-1]):
+        require(
+            frontend.load(source) == alone[source], f"{source} loads differently after other sources; keep no state"
+        )
 
 
 @check(FrontendSpec)
