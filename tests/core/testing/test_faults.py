@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,7 @@ def test_a_faulty_estimator_is_caught(fault: str) -> None:
         spec = EstimatorSpec(
             name="cell",
             summary="A cell.",
-            factory=lambda options, changes=changes: Cell(changes),
+            factory=partial(cell, changes),
             components={"cell": {"size_bits": 4096, "width_bits": 16}},
         )
         assert failed(spec, check) is expected
@@ -190,6 +191,10 @@ def test_a_faulty_estimator_is_caught(fault: str) -> None:
 
 def places(index: int) -> tuple[int, int, int]:
     return index // 10, index // 2 % 5, index % 2
+
+
+def cell(changes: dict[str, Any], options: Any) -> Cell:
+    return Cell(changes)
 
 
 class Descent:
@@ -205,7 +210,9 @@ class Descent:
             results = yield [PointProposal(index) for index in group]
             values |= {result.index: self.sign * result.of(self.objective or task.objective) for result in results}
             best = places(min(values, key=values.__getitem__))
-            near = sorted(range(task.size), key=lambda index: sum(abs(a - b) for a, b in zip(places(index), best)))
+            near = sorted(
+                range(task.size), key=lambda index: sum(abs(a - b) for a, b in zip(places(index), best, strict=True))
+            )
             group = [index for index in near if index not in values][: min(3, task.points - len(values))]
 
 

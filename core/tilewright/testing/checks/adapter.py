@@ -101,7 +101,7 @@ def _difference(before: object, after: object) -> str:
 
 @check(AdapterSpec)
 def check_adapter_accepts_a_problem_by_its_structure(subject: Subject) -> None:
-    """What `expressible` accepts does not depend on the name of the problem, and not on one size of it."""
+    """Acceptance by `expressible` depends neither on the name of the problem nor on one size of it."""
     adapter: Adapter = subject.make()
     for what, change in CHANGES:
         refused = []

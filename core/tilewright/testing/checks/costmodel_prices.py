@@ -123,7 +123,7 @@ def check_costmodel_pays_for_each_word(subject: Subject) -> None:
                 f"{sample}: if only {what} of {outermost.name} cost energy, 1 pJ each, mappings take {_few(words)} pJ; expected at "
                 f"least {needed:g} pJ, as many as there are words; check the unit, which is pJ, and that no access is forgotten",
             )
-        if np.ptp(read + updated) > 0:  # others count each word once, whatever the mapping
+        if np.ptp(read + updated) > 0:  # others count each word once for all mappings
             _displaced_tiles_are_paid(priced, read + updated)
 
 

@@ -56,7 +56,7 @@ def check_costmodel_least_costs_hold(subject: Subject) -> None:
 
 @check(CostModelSpec)
 def check_costmodel_proofs_hold(subject: Subject) -> None:
-    """What the default mapper proves under a relaxation is true of all mappings of a small space, for each objective."""
+    """Proofs of the default mapper under a relaxation are true of all mappings of a small space, for each objective."""
     mapper = _prover()
     for sample, evaluator in _small(subject):
         if sample.space.size > MANY:

@@ -129,7 +129,7 @@ def _changes(subject: Subject, options: dict[str, Any], before: dict[str, Worklo
 
 @check(FrontendSpec)
 def check_frontend_keeps_sources_apart(subject: Subject) -> None:
-    """A source loads alike whatever was loaded before it."""
+    """A source loads alike after any other source."""
     frontend: Frontend = subject.make()
     sources = subject.all_sources()
     alone = {source: subject.make().load(source) for source in sources}
