@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewright.plugin.relaxed import least_of, relaxed_costs
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.counting import used_words
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
+from tilewright.plugin.relaxed import least_of, relaxed_costs
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.testing.corpus import Sample

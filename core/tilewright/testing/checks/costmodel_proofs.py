@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tilewright.plugin.relaxed import least_of
 from tilewright.application.run.search import search
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import Floats
@@ -14,6 +13,7 @@ from tilewright.mapspace.legality import legal
 from tilewright.plugin.costmodel import Bounder, Costs, Evaluator, Relaxable
 from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.registry import installed
+from tilewright.plugin.relaxed import least_of
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.objective import CYCLES, EDP, ENERGY
