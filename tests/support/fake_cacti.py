@@ -22,8 +22,8 @@ asked = [float(re.search(rf"^-{{key}} +(\\S+)$", text, re.M)[1]) for key in (
 with open({runs!r}, newline="") as file:
     known = {{tuple(float(row[key]) for key in ("um", "bytes", "block_bytes", "banks", "ports")): row for row in csv.DictReader(file)}}
 um, size, block, banks, ports = asked
-energy = 1e-6 * size**0.5 * block * um * ports
-plain = {{"read_nj": energy, "write_nj": energy, "leak_mw_per_bank": 1e-9 * size, "mm2": 1e-6 * size}}
+energy = 3e-4 * size**0.5 * block * um * ports
+plain = {{"read_nj": energy, "write_nj": energy, "leak_mw_per_bank": 2.5e-8 * size, "mm2": 7e-5 * size * um}}
 row = known.get(tuple(asked), plain)
 print("CACTI")
 {behaviour}

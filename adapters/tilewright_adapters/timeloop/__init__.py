@@ -88,7 +88,7 @@ class TimeloopAdapter:
         whole = _replaced(ours, plain)
         plan, files = _written(whole, "v4" if _is_v4(sections) else "v3")
         again = None if plan.reasons else _read_back(files)
-        if again is None or any(getattr(again, part) != getattr(plain, part) for part in sidecar.ALL):
+        if again is None or sidecar.different(_without_places(again), _without_places(plain)):
             raise ours.error(
                 "this section was written for other Timeloop files",
                 hint="omit it to read Timeloop's files alone",
@@ -114,6 +114,19 @@ class TimeloopAdapter:
             raise NotConformableError(f"adapter {self.name}", plan.reasons)
         parts = sidecar.different(inputs, _read_back(files))
         return files | (sidecar.write(OURS, "Timeloop", parts, lost="Names, notes and roles") if parts else {})
+
+
+def _without_places(inputs: InputSet) -> InputSet:
+    """Return the inputs without the places of rules that are not searched: these name the folder of a file."""
+    if inputs.constraints is None:
+        return inputs
+    variants = tuple(
+        variant.model_copy(
+            update={"unsearched": tuple(rule.model_copy(update={"where": ""}) for rule in variant.unsearched)}
+        )
+        for variant in inputs.constraints.variants
+    )
+    return replace(inputs, constraints=inputs.constraints.model_copy(update={"variants": variants}))
 
 
 def _replaced(section: Cursor, plain: InputSet) -> InputSet:

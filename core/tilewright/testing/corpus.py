@@ -188,3 +188,29 @@ def enumerated(sample: Sample) -> tuple[MappingBatch, ...]:
     if sample.space.size > ENUMERABLE:
         return ()
     return tuple(part.batch() for part in sample.space.enumerate())
+
+
+def renamed(problem: Problem) -> Problem:
+    """Return the problem with other names, whose alphabetical order is the reverse one."""
+    dimensions, tensors = sorted(problem.dimensions), sorted(problem.tensor_names)
+    new = {name: f"d{chr(ord('z') - number)}" for number, name in enumerate(dimensions)}
+    other = {name: f"T{chr(ord('z') - number)}" for number, name in enumerate(tensors)}
+    data = problem.to_data()
+    data["name"] = "other"
+    data["dimensions"] = {new[name]: size for name, size in problem.dimensions.items()}
+    for tensor, stated in zip(problem.tensors, data["tensors"], strict=True):
+        stated["name"] = other[tensor.name]
+        stated["projection"] = [
+            " + ".join(f"{step}*{new[name]}" for name, step in rank.terms.items()) for rank in tensor.projection
+        ]
+    return Problem.model_validate(data)
+
+
+def with_other_names(sample: Sample) -> Sample:
+    """Return a sample without rules, with other names of dimensions, tensors, memories and clusters."""
+    data = sample.architecture.to_data()
+    for number, cluster in enumerate(data["clusters"]):
+        cluster["name"] = f"level{number}"
+        for place, memory in enumerate(cluster.get("memories", ())):
+            memory["name"] = f"store{number}{place}"
+    return Sample(renamed(sample.problem), Architecture.model_validate(data))

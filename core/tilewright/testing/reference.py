@@ -78,7 +78,15 @@ class PlainEvaluator(BatchEvaluator):
         return Relaxation(
             memory=memory_table(self.problem, self.architecture, skeleton),
             read_pj=free,
-            fill_pj=np.array([memory.read_energy_pj for memory in memories]),
+            fill_pj=np.array(
+                [
+                    [
+                        memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj
+                        for tensor in self.problem.tensors
+                    ]
+                    for memory in memories
+                ]
+            ),
             update_pj=free,
             read_bandwidth=unlimited,
             write_bandwidth=unlimited,

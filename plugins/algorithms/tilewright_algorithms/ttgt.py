@@ -131,6 +131,7 @@ def _sum(problem: Problem, tensor: Tensor, product: Product, side: str, letter: 
     }
     return Problem(
         name=f"sum_{tensor.name}",
+        unit_operation=problem.unit_operation,
         dimensions=FrozenDict(sizes),
         tensors=(
             tensor.model_copy(update={"projection": plain([*groups, letter])}),

@@ -13,7 +13,7 @@ from tilewright.errors import NotConformableError
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.guard.answers import fault_of_files
 from tilewright.plugin.specs import AdapterSpec
-from tilewright.testing.checks.adapter_inputs import CHANGES, plain, varied
+from tilewright.testing.checks.adapter_inputs import CHANGES, plain, varied, varied_problem
 from tilewright.testing.kit import CheckFailure, Subject, check, require, require_refusal
 
 PARTS = ("problem", "architecture", "mapping", "constraints", "directives", "group", "model_options")
@@ -24,7 +24,7 @@ def _inputs(subject: Subject) -> Iterator[tuple[str, InputSet]]:
         yield from plain(sample)
 
 
-def _expressible(subject: Subject) -> Iterator[tuple[str, InputSet]]:
+def expressible_inputs(subject: Subject) -> Iterator[tuple[str, InputSet]]:
     adapter: Adapter = subject.make()
     pairs = [(name, inputs) for name, inputs in _inputs(subject) if adapter.expressible(inputs)]
     if not pairs:  # few mappings can be expressed
@@ -39,14 +39,18 @@ def _expressible(subject: Subject) -> Iterator[tuple[str, InputSet]]:
 
 
 def _varied(subject: Subject) -> Iterator[tuple[str, InputSet]]:
-    """Yield inputs with one more feature each, from the first and the last accepted sample."""
-    accepted = list(_expressible(subject))
-    for name, inputs in accepted[:: max(1, len(accepted) - 1)]:
+    """Yield inputs with one more feature each, from the first and the last accepted sample, and from one with windows."""
+    accepted = list(expressible_inputs(subject))
+    windows = [pair for pair in accepted if pair[1].problem is not None and pair[1].problem.is_affine]
+    for name, inputs in {name: inputs for name, inputs in (accepted[0], accepted[-1])}.items():
         for what, changed in varied(inputs):
+            yield f"{name}, with {what}", changed
+    for name, inputs in windows[:1]:
+        for what, changed in varied_problem(inputs):
             yield f"{name}, with {what}", changed
 
 
-def _parse(adapter: Adapter, files: Mapping[str, str]) -> InputSet:
+def parsed(adapter: Adapter, files: Mapping[str, str]) -> InputSet:
     wrong = fault_of_files(files)
     require(wrong is None, f"render {wrong}")
     with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +64,7 @@ def _parse(adapter: Adapter, files: Mapping[str, str]) -> InputSet:
 def check_adapter_round_trip(subject: Subject) -> None:
     """Every input set that `expressible` accepts comes back equal: parse(render(x)) == x."""
     adapter: Adapter = subject.make()
-    for name, inputs in _expressible(subject):
+    for name, inputs in expressible_inputs(subject):
         _comes_back(adapter, name, inputs)
 
 
@@ -77,7 +81,7 @@ def check_adapter_drops_nothing_silently(subject: Subject) -> None:
 
 
 def _comes_back(adapter: Adapter, name: str, inputs: InputSet) -> None:
-    again = _parse(adapter, adapter.render(inputs))
+    again = parsed(adapter, adapter.render(inputs))
     for part in PARTS:
         before, after = getattr(inputs, part), getattr(again, part)
         require(
@@ -105,7 +109,7 @@ def check_adapter_accepts_a_problem_by_its_structure(subject: Subject) -> None:
     adapter: Adapter = subject.make()
     for what, change in CHANGES:
         refused = []
-        for name, inputs in _expressible(subject):
+        for name, inputs in expressible_inputs(subject):
             verdict = adapter.expressible(change(inputs))
             if verdict:
                 break
@@ -120,7 +124,7 @@ def check_adapter_accepts_a_problem_by_its_structure(subject: Subject) -> None:
 def check_adapter_stays_in_its_folder(subject: Subject) -> None:
     """`render` returns relative file names below the target folder, each with its text."""
     adapter: Adapter = subject.make()
-    for name, inputs in _expressible(subject):
+    for name, inputs in expressible_inputs(subject):
         wrong = fault_of_files(adapter.render(inputs))
         require(wrong is None, f"{name}: render {wrong}")
 
@@ -129,7 +133,7 @@ def check_adapter_stays_in_its_folder(subject: Subject) -> None:
 def check_adapter_renders_the_same_twice(subject: Subject) -> None:
     """Equal inputs give equal files."""
     adapter: Adapter = subject.make()
-    for name, inputs in _expressible(subject):
+    for name, inputs in expressible_inputs(subject):
         first, again = dict(adapter.render(inputs)), adapter.render(inputs)
         require(first == again, f"{name}: the second rendering differs")
 

@@ -12,11 +12,12 @@ from tilewright.errors import TilewrightError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Constraints, TemporalRule, Variant
+from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, TemporalRule, TripRange, Variant
 from tilewright.schema.density import Density
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
-from tilewright.schema.problem import Problem
-from tilewright.testing.checks.groupmapper import GROUP
+from tilewright.schema.problem import Problem, Rank
+from tilewright.testing.checks.groupmapper import GROUP, THREE
 from tilewright.testing.corpus import Sample
 
 MEMORY_FIELDS: dict[str, Any] = {
@@ -92,8 +93,7 @@ def varied(inputs: InputSet) -> Iterator[tuple[str, InputSet]]:
     """Yield the inputs with one more part or one other value, with the name of the change."""
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     assert problem is not None and architecture is not None and mapping is not None
-    for what, changed in _problems(problem):
-        yield what, replace(inputs, problem=changed)
+    yield from varied_problem(inputs)
     for what, machine in _architectures(architecture):
         yield what, replace(inputs, architecture=machine)
     for what, other in _mappings(problem, architecture, mapping):
@@ -101,16 +101,38 @@ def varied(inputs: InputSet) -> Iterator[tuple[str, InputSet]]:
     order = TemporalRule(memory=architecture.memories[0].name, order=problem.dimension_names[:2])
     constraints = Constraints(name="rules", variants=(Variant(temporal=(order,)),))
     yield "constraints", replace(inputs, constraints=constraints)
+    for what, variants in _rules(problem, architecture):
+        yield what, replace(inputs, constraints=Constraints(name="rules", variants=variants))
     yield "model options", replace(inputs, model_options={"option": 3})
     yield "a group besides the mapping", replace(inputs, group=GROUP)
     yield "a group", InputSet(group=GROUP)
+    yield "a group of three layers", InputSet(group=THREE)
     yield "no mapping", replace(inputs, mapping=None)
     yield "no architecture", replace(inputs, architecture=None, mapping=None)
+
+
+def varied_problem(inputs: InputSet) -> Iterator[tuple[str, InputSet]]:
+    """Yield the inputs with another value of the problem."""
+    assert inputs.problem is not None
+    for what, changed in _problems(inputs.problem):
+        yield what, replace(inputs, problem=changed)
 
 
 def _problems(problem: Problem) -> Iterator[tuple[str, Problem]]:
     yield "the source of the problem", problem.model_copy(update={"source": "a paper"})
     yield "no kind of operation", problem.model_copy(update={"operation": None})
+    yield "another unit operation", problem.model_copy(update={"unit_operation": "add_max"})
+    for name in NAMES:
+        yield f"the name {name!r}", problem.model_copy(update={"name": name})
+    for index, tensor in enumerate(problem.tensors):
+        for at, rank in enumerate(tensor.projection):
+            if len(rank.terms) < 2:
+                continue
+            terms = {name: step + 2 * place + 1 for place, (name, step) in enumerate(rank.terms.items())}
+            ranks, all_tensors = list(tensor.projection), list(problem.tensors)
+            ranks[at] = Rank(terms=FrozenDict(terms))
+            all_tensors[index] = tensor.model_copy(update={"projection": tuple(ranks)})
+            yield f"strides and dilation of {tensor.name}", problem.model_copy(update={"tensors": tuple(all_tensors)})
     for index, tensor in enumerate(problem.tensors):
         for field, value in (("density", Density(density=0.25)), ("bits", 8)):
             tensors = list(problem.tensors)
@@ -121,15 +143,39 @@ def _problems(problem: Problem) -> Iterator[tuple[str, Problem]]:
             )
 
 
+NAMES = ("conv2_1.0-a", "a" * 60, "B", "Gr\N{LATIN SMALL LETTER O WITH DIAERESIS}sse")
+"""Names of problems."""
+
+
+def _rules(problem: Problem, architecture: Architecture) -> Iterator[tuple[str, tuple[Variant, ...]]]:
+    """Yield constraints of several rules, and of several variants."""
+    first, last = architecture.memories[0].name, architecture.memories[-1].name
+    name = problem.dimension_names[0]
+    limited = TemporalRule(memory=first, factors=FrozenDict({name: TripRange(min=1, max=2)}))
+    inner = TemporalRule(memory=last, only=problem.dimension_names[1:])
+    kept = KeepRule(memory=last, bypass=(problem.tensor_names[0],))
+    yield "limits of loops", (Variant(temporal=(limited, inner)),)
+    yield "a rule on tensors that are kept", (Variant(keep=(kept,)),)
+    wide = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
+    if wide:
+        yield "a rule on unrolling", (Variant(spatial=(SpatialRule(cluster=wide[0], only=(name,)),)),)
+    yield "two variants of rules", (Variant(structure="conv", keep=(kept,)), Variant(temporal=(inner,)))
+
+
 def _architectures(architecture: Architecture) -> Iterator[tuple[str, Architecture]]:
     changes: list[tuple[str, dict[str, Any]]] = [(field, {field: value}) for field, value in OTHER_FIELDS.items()]
     for memory in architecture.memories:
         changes += [
             (f"{field} of {memory.name}", {f"{memory.name}.{field}": value}) for field, value in MEMORY_FIELDS.items()
         ]
+    for memory in architecture.memories:
+        for words in (None, 16_777_217, 123_456_789_013):
+            changes.append((f"{words} words in {memory.name}", {f"{memory.name}.capacity_words": words}))
+        changes.append((f"the name of {memory.name}", {f"{memory.name}.name": "GLB_2"}))
     changes += [(f"{field} of compute", {f"compute.{field}": value}) for field, value in COMPUTE_FIELDS.items()]
     for cluster in architecture.clusters:
         if cluster.fanout.size > 1:
+            changes.append((f"300 instances below {cluster.name}", {f"{cluster.name}.fanout.size": 300}))
             for field, value in FANOUT_FIELDS.items():
                 changes.append((f"{field} below {cluster.name}", {f"{cluster.name}.fanout.{field}": value}))
     for what, change in changes:
@@ -148,6 +194,8 @@ def _mappings(problem: Problem, architecture: Architecture, mapping: Mapping) ->
     last = len(mapping.entries) - 1
     yield "unicast", at(last, {"unicast": problem.tensor_names[:1]})
     yield "unicast of the result", at(max(0, last - 1), {"unicast": (problem.output.name,)})
+    yield "no tensor in the innermost memory", at(_innermost(mapping), {"keep": ()})
+    yield "an innermost memory with two entries", _twice(mapping)
     yield "a spatial order", at(last, {"spatial_order": problem.dimension_names[::-1]})
     for index in range(last + 1):
         yield "the reverse loop order", at(index, {"temporal_order": mapping.entries[index].temporal_order[::-1]})
@@ -158,6 +206,23 @@ def _mappings(problem: Problem, architecture: Architecture, mapping: Mapping) ->
     ragged = MapSpace.of(problem, architecture, None, factors="ragged").sample(np.random.default_rng(3), 4).batch()
     for other in ragged:
         yield "tiles that do not divide", other
+
+
+def _innermost(mapping: Mapping) -> int:
+    """Return the last storage entry."""
+    return max(index for index, entry in enumerate(mapping.entries) if entry.keep is not None)
+
+
+def _twice(mapping: Mapping) -> Mapping:
+    """Return the mapping with the last storage entry once more, so that its memory holds tensors at two entries."""
+    index = _innermost(mapping)
+    entry = mapping.entries[index]
+    kept = entry.keep or ()
+    outer = entry.model_copy(update={"keep": kept[:1], "spatial_tile_sizes": entry.temporal_tile_sizes})
+    inner = entry.model_copy(update={"keep": kept[1:]})
+    return mapping.model_copy(
+        update={"entries": (*mapping.entries[:index], outer, inner, *mapping.entries[index + 1 :])}
+    )
 
 
 CHANGES: tuple[tuple[str, Callable[[InputSet], InputSet]], ...] = (("another name", renamed), ("another size", resized))

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from tilewright.application.algorithms.equality import Equality, executed
 from tilewright.errors import NotConformableError
+from tilewright.mapspace.counting import used_words
 from tilewright.plugin.frontend import Algorithm
 from tilewright.plugin.guard.answers import fault_of_alternatives
 from tilewright.plugin.specs import AlgorithmSpec
 from tilewright.schema.alternative import Alternative
-from tilewright.schema.problem import Problem
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem, Rank
+from tilewright.testing.corpus import renamed
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 
 _TEXTS = (
@@ -136,3 +139,139 @@ def check_algorithm_alternatives_can_be_written(subject: Subject) -> None:
     for problem, alternative in _alternatives(subject):
         again = Alternative.model_validate_json(alternative.model_dump_json())
         require(again == alternative, f"{alternative.name} of {problem.name} does not survive JSON")
+
+
+@check(AlgorithmSpec)
+def check_algorithm_movements_have_the_words(subject: Subject) -> None:
+    """A movement reads and writes each word that is used, and no more than all iterations of its steps; each tensor moves once."""
+    for problem, alternative in _alternatives(subject):
+        where = f"{alternative.name} of {problem.name}"
+        moved = [movement.tensor for movement in alternative.movements]
+        require(len(set(moved)) == len(moved), f"{where}: a tensor has two movements: {', '.join(moved)}")
+        for movement in alternative.movements:
+            original = problem.tensor(movement.tensor)
+            used = used_words(problem, original)
+            steps = [
+                (layer.problem.tensor_words(layer.problem.tensor(original.name)), layer.count)
+                for layer in alternative.steps.layers
+                if original.name in layer.problem.tensor_names
+            ]
+            least, most = min(words for words, _ in steps), sum(words * count for words, count in steps)
+            whole = max(problem.tensor_words(original), most)
+            if original.is_output:  # the steps themselves may count one of both
+                used = least = 0
+                require(
+                    movement.words_read + movement.words_written > 0, f"{where}: {movement.tensor} moves without a word"
+                )
+            for verb, words, low in (("reads", movement.words_read, used), ("writes", movement.words_written, least)):
+                require(
+                    low <= words <= whole,
+                    f"{where}: the movement of {movement.tensor} {verb} {words} words; expected {low:g} to {whole}, since each used word "
+                    "moves, and no word of a step more than once per iteration",
+                )
+
+
+@check(AlgorithmSpec)
+def check_algorithm_does_not_depend_on_names(subject: Subject) -> None:
+    """A problem with other names has the same alternatives under these names, and those of another problem are forgotten."""
+    algorithm: Algorithm = subject.make()
+    for problem, alternatives in _offers(subject):
+        other = renamed(problem)
+        try:
+            again = algorithm.alternatives(other)
+        except NotConformableError as error:
+            raise CheckFailure(
+                f"{problem.name} is refused with other names of its dimensions and tensors: {error}"
+            ) from error
+        require(
+            _figures(alternatives) == _figures(again),
+            f"{problem.name}: with other names of dimensions and tensors, the alternatives are {_figures(again)}; without, they are "
+            f"{_figures(alternatives)}",
+        )
+
+
+def _figures(alternatives: object) -> list[object]:
+    """Return what does not depend on names: sizes and counts of steps, and words of movements."""
+    assert isinstance(alternatives, list | tuple)
+    return [
+        (
+            [(layer.problem.sizes, layer.count) for layer in alternative.steps.layers],
+            [(movement.words_read, movement.words_written) for movement in alternative.movements],
+            alternative.exact,
+        )
+        for alternative in alternatives
+    ]
+
+
+@check(AlgorithmSpec)
+def check_algorithm_keeps_problems_apart(subject: Subject) -> None:
+    """Alternatives are of the problem that is asked for, also after one with its name, or with its sizes and other strides."""
+    used: Algorithm = subject.make()
+    for problem, _ in _offers(subject):
+        for other in (_doubled(problem), _wider(problem)):
+            answers = []
+            for algorithm in (subject.make(), used):
+                try:
+                    answers.append(algorithm.alternatives(other))
+                except NotConformableError as error:
+                    require(bool(error.reasons), f"{other.name} is refused without a reason")
+                    answers.append([])
+            require(
+                list(answers[0]) == list(answers[1]),
+                f"{problem.name}, changed, has other alternatives after another problem",
+            )
+            for alternative in answers[0]:
+                wrong = fault_of_alternatives([alternative], other)
+                require(wrong is None, f"{problem.name}, changed: {wrong}")
+
+
+def _doubled(problem: Problem) -> Problem:
+    """Return the problem with twice as many iterations of each dimension."""
+    return problem.replace({f"dimensions.{name}": 2 * size for name, size in problem.dimensions.items()})
+
+
+def _wider(problem: Problem) -> Problem:
+    """Return the problem with larger strides of its windows."""
+    tensors = []
+    for tensor in problem.tensors:
+        ranks = [
+            Rank(
+                terms=FrozenDict({name: step + (number == 0) for number, (name, step) in enumerate(rank.terms.items())})
+            )
+            if len(rank.terms) > 1
+            else rank
+            for rank in tensor.projection
+        ]
+        tensors.append(tensor.model_copy(update={"projection": tuple(ranks)}))
+    return problem.model_copy(update={"tensors": tuple(tensors)})
+
+
+@check(AlgorithmSpec)
+def check_algorithm_keeps_what_the_problem_states(subject: Subject) -> None:
+    """Steps have the unit operation of the problem, and its tensors keep their roles; large problems have answers, too."""
+    algorithm: Algorithm = subject.make()
+    for problem, alternatives in _offers(subject):
+        assert isinstance(alternatives, list | tuple)
+        for alternative in alternatives:
+            for layer in alternative.steps.layers:
+                for tensor in layer.problem.operands:
+                    known = {operand.name: operand.role for operand in problem.operands}.get(tensor.name, tensor.role)
+                    require(
+                        known == tensor.role,
+                        f"{alternative.name} of {problem.name}: {tensor.name} has the role {tensor.role}",
+                    )
+        other = problem.model_copy(update={"unit_operation": "add_max"})
+        large = problem.replace(
+            {f"dimensions.{name}": 60 * size for name, size in list(problem.dimensions.items())[:4]}
+        )
+        for changed in (other, large):
+            try:
+                answer = algorithm.alternatives(changed)
+            except NotConformableError as error:
+                require(bool(error.reasons), f"{changed.name} is refused without a reason")
+                continue
+            units = {layer.problem.unit_operation for alternative in answer for layer in alternative.steps.layers}
+            require(
+                units <= {changed.unit_operation},
+                f"{problem.name}: steps have the unit operation {', '.join(units)}; expected {changed.unit_operation}, or a refusal",
+            )

@@ -8,6 +8,7 @@ from tilewright.errors import Reason
 from tilewright.plugin.estimator import COMPONENTS, Attribute, Estimate, Estimator
 from tilewright.plugin.guard.answers import fault_of_estimate
 from tilewright.plugin.guard.calls import one_line_error
+from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import EstimatorSpec
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 
@@ -98,15 +99,105 @@ def check_estimator_survives_odd_sizes(subject: Subject) -> None:
     """Missing or impossible sizes and nodes are refused with a reason, and never raise an error."""
     estimator = subject.make()
     for name, attributes, action, node in questions(subject):
-        for key in attributes:
-            _answer(
-                estimator,
-                (name, {other: attribute for other, attribute in attributes.items() if other != key}, action, node),
+        asked: list[tuple[Question, bool]] = []
+        for key, value in attributes.items():
+            rest = {other: attribute for other, attribute in attributes.items() if other != key}
+            asked.append(((name, rest, action, node), key not in OPTIONAL))
+            impossible = not isinstance(value, str)
+            for odd in ODD_VALUES:
+                asked.append(((name, {**attributes, key: odd}, action, node), impossible and odd != 0.5))
+        for other in ODD_NODES:
+            asked.append(((name, attributes, action, other), _has_node(name) and not 1 <= other <= 1e4))
+        for question, refused in asked:
+            answer = _answer(estimator, question)
+            require(
+                not refused or isinstance(answer, Reason),
+                f"estimate{question} is answered; expected a Reason, since a size or the node is missing or impossible",
             )
-            for value in ODD_VALUES:
-                _answer(estimator, (name, {**attributes, key: value}, action, node))
-        for odd in ODD_NODES:
-            _answer(estimator, (name, attributes, action, odd))
+
+
+@check(EstimatorSpec)
+def check_estimator_reads_attributes_by_name(subject: Subject) -> None:
+    """Attributes have no order, whole numbers may be floats, and the caller's attributes stay as they are."""
+    estimator = subject.make()
+    for name, attributes, action, node in questions(subject):
+        answer = _answer(estimator, (name, attributes, action, node))
+        for what, same in (
+            ("in another order", dict(list(attributes.items())[::-1])),
+            (
+                "as floats",
+                {key: value if isinstance(value, str) else float(value) for key, value in attributes.items()},
+            ),
+        ):
+            given = dict(same)
+            again = _answer(estimator, (name, given, action, node))
+            alike = again == answer or (isinstance(again, Reason) and isinstance(answer, Reason))
+            require(alike, f"{action} of {name}: {attributes} has {answer}, but {what} {again}")
+            require(
+                list(given.items()) == list(same.items()), f"estimate changes the attributes of its caller to {given}"
+            )
+
+
+@check(EstimatorSpec)
+def check_estimator_uses_what_it_accepts(subject: Subject) -> None:
+    """An attribute beyond the example that is accepted, such as `banks`, changes an estimate."""
+    estimator = subject.make()
+    for name, attributes in _spec(subject).components.items():
+        for key in COMPONENTS.get(name, ((), ()))[1]:
+            if key in attributes or key not in OPTIONAL:
+                continue
+            asked = [question for question in questions(subject) if question[0] == name]
+            pairs = [
+                (_answer(estimator, question), _answer(estimator, (name, {**attributes, key: 4}, *question[2:])))
+                for question in asked
+            ]
+            answered = [pair for pair in pairs if all(isinstance(answer, Estimate) for answer in pair)]
+            require(
+                not answered or any(one != other for one, other in answered),
+                f"{name} {attributes}: {key} 4 is accepted, but has no effect on any estimate; use it, or refuse it with a Reason",
+            )
+
+
+@check(EstimatorSpec)
+def check_estimator_units_are_plausible(subject: Subject) -> None:
+    """Figures of components that built-in estimators know are within a factor of 1,000 of theirs."""
+    estimator = subject.make()
+    others = [
+        installed().make(EstimatorSpec, registration.long_name)
+        for registration in installed().of_kind(EstimatorSpec)
+        if registration.builtin and not registration.spec.needs and not registration.spec.programs
+    ]
+    for question in _sizes(subject):
+        answer = _answer(estimator, question)
+        if not isinstance(answer, Estimate):
+            continue
+        known = [other for asked in others if isinstance(other := asked.estimate(*question), Estimate)]
+        for field, unit in (("energy_pj", "pJ"), ("area_um2", "um2"), ("leakage_w", "W")):
+            mine = getattr(answer, field)
+            figures = [figure for other in known if (figure := getattr(other, field))]
+            if not mine or not figures:
+                continue
+            low, high = min(figures) / PLAUSIBLE, max(figures) * PLAUSIBLE
+            require(
+                low <= mine <= high,
+                f"estimate{question}: {field} is {mine:g}, but built-in estimators have {min(figures):g} to {max(figures):g} {unit}; "
+                "check the unit",
+            )
+
+
+def _sizes(subject: Subject) -> Iterator[Question]:
+    """Yield the questions about components that others know, also about larger ones and at other nodes."""
+    for name, attributes, action, example in questions(subject):
+        for factor in (1, 4, 16) if name in COMPONENTS else ():
+            larger = {key: value if isinstance(value, str) else value * factor for key, value in attributes.items()}
+            for node in {example, 45.0}:
+                yield name, larger, action, node
+
+
+OPTIONAL = ("banks", "ports")
+"""Attributes with a default."""
+PLAUSIBLE = 1e3
+"""Factor by which estimates of one component may differ."""
 
 
 def _numbers(attributes: Mapping[str, Attribute]) -> dict[str, float]:
@@ -152,6 +243,11 @@ def check_estimator_figures_grow_with_the_component(subject: Subject) -> None:
     for (name, attributes, action, node), key, answers in _asked_larger(estimator, subject):
         if key not in LARGER:
             continue
+        free = [value for value, answer in answers if answer.energy_pj == 0]
+        require(
+            not free or len(free) == len(answers),
+            f"{action} of {name} {attributes} takes no energy with {key} {free}; expected some, since larger components take some",
+        )
         fields = ("energy_pj", "area_um2", "leakage_w") if key == "size_bits" else ("energy_pj",)
         for (small, one), (large, other) in zip(answers, answers[1:], strict=False):
             for field in fields:
@@ -208,12 +304,16 @@ OF_THE_CHIP = ("sram", "smart_buffer", "register", "mac", "multiplier", "adder",
 """Components whose figures depend on the technology node; those of DRAM and of wires need not."""
 
 
+def _has_node(component: str) -> bool:
+    return component not in COMPONENTS or component in OF_THE_CHIP
+
+
 @check(EstimatorSpec)
 def check_estimator_depends_on_the_node(subject: Subject) -> None:
     """Other technology nodes have other figures, or are refused; smaller transistors take no more energy."""
     estimator = subject.make()
     for name, attributes, action, node in questions(subject):
-        if name in COMPONENTS and name not in OF_THE_CHIP:
+        if not _has_node(name):
             continue
         answers = []
         for other in (node / 2, node, 2 * node):
@@ -221,9 +321,10 @@ def check_estimator_depends_on_the_node(subject: Subject) -> None:
             if isinstance(answer, Estimate):
                 answers.append((other, answer))
         for (small, one), (large, other_answer) in zip(answers, answers[1:], strict=False):
-            low, high = one.energy_pj, other_answer.energy_pj
-            require(
-                high > low or low == 0,
-                f"{action} of {name} {attributes} takes {low:g} pJ at {small:g} nm and {high:g} pJ at {large:g} nm; "
-                "expected more at the larger node; scale the figures, or refuse nodes that they are not for",
-            )
+            for field, unit in (("energy_pj", "pJ"), ("area_um2", "um2")):
+                low, high = getattr(one, field), getattr(other_answer, field)
+                require(
+                    not low or not high or high > low,
+                    f"{action} of {name} {attributes}: {field} is {low} {unit} at {small:g} nm and {high} {unit} at {large:g} nm; "
+                    "expected more at the larger node; scale the figures, or refuse nodes that they are not for",
+                )

@@ -17,7 +17,7 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legal, legality
 from tilewright.plugin.costmodel import Costs
-from tilewright.plugin.guard.mappers import GuardedMapper
+from tilewright.plugin.guard.mappers import EMPTY, GuardedMapper
 from tilewright.plugin.guard.processes import ask
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.result import Result
@@ -100,8 +100,11 @@ def driven(
     generator = mapper.search(task, run)
     try:
         proposed = next(generator)
+        empty = 0
         while True:
             batch = _packed(sample, proposed)
+            empty = 0 if len(batch) else empty + 1
+            require(empty < EMPTY, f"{sample}: search proposes empty batches without end")
             costs = evaluator.evaluate_batch(batch).within(task.most_cycles)
             yield Proposal(proposed, batch, content(batch), costs)
             run.evaluated += len(batch)
@@ -138,21 +141,30 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
     for sample in accepted_samples(subject):
         number = examined = 0
         for proposal in driven(subject.make(), sample, new_run()):
-            # tile sizes are capped at the dimension and would hide surplus trips
-            if isinstance(proposal.proposed, Candidates):
-                covered = (proposal.proposed.trips.prod(axis=1) == sample.problem.sizes).all()
-                require(bool(covered), f"{sample}: the product of proposed trips is not the dimension's size")
-            doubtful = np.flatnonzero(~legal(sample.problem, sample.architecture, proposal.batch))
-            for row in doubtful[: max(1, EXAMINED - examined)]:
-                verdict = legality(sample.problem, sample.architecture, proposal.batch[int(row)])
-                faults = [str(reason) for reason in verdict.reasons if reason.code not in LEFT_TO_MODELS]
-                require(
-                    not faults,
-                    f"{sample}: proposal {number + row + 1} of a search violates {'; '.join(faults)}; "
-                    "propose mappings that task.space draws, lists or moves",
-                )
-                examined += 1
+            wrong = faults_of_proposal(sample, proposal, max(1, EXAMINED - examined))
+            require(
+                not wrong,
+                f"{sample}: a proposal after {number} others of a search violates {'; '.join(wrong)}; "
+                "propose mappings that task.space draws, lists or moves",
+            )
+            examined += int((~legal(sample.problem, sample.architecture, proposal.batch)).sum())
             number += len(proposal.batch)
+
+
+def faults_of_proposal(sample: Sample, proposal: Proposal, most: int = EXAMINED) -> list[str]:
+    """Return the broken rules of the first illegal mapping of a batch, except those that a cost model judges."""
+    # tile sizes are capped at the dimension and would hide surplus trips
+    if isinstance(proposal.proposed, Candidates):
+        product = proposal.proposed.trips.prod(axis=1)
+        short, surplus = (product < sample.problem.sizes).any(), (product != sample.problem.sizes).any()
+        if short or (surplus and sample.space.factors == "perfect"):
+            return ["the product of its trips, which is not the dimension's size"]
+    for row in np.flatnonzero(~legal(sample.problem, sample.architecture, proposal.batch))[:most]:
+        verdict = legality(sample.problem, sample.architecture, proposal.batch[int(row)])
+        faults = [str(reason) for reason in verdict.reasons if reason.code not in LEFT_TO_MODELS]
+        if faults:
+            return faults
+    return []
 
 
 @check(MapperSpec)

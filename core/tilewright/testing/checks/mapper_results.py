@@ -54,7 +54,9 @@ def check_mapper_proves_true_bounds(subject: Subject) -> None:
         _bound_holds(subject, sample, task, STOPS[number % len(STOPS)], seed=number)
         for number, (sample, task) in enumerate(tasks)
     ]
-    if any(proved) or subject.spec.ends:
+    if subject.spec.ends:
+        proved += [_bound_holds(subject, sample, Task(sample.space), None, seed=1) for sample in small]
+    if any(proved):
         for sample, task in tasks:
             for number, stop in enumerate((*STOPS, None)):
                 _bound_holds(subject, sample, task, stop, seed=number + 1)
@@ -138,8 +140,8 @@ class _Landscape(PlainEvaluator):
 LANDSCAPES: tuple[tuple[Objective, Callable[[Floats, Floats], tuple[Floats, Floats]]], ...] = (
     (ENERGY, lambda energy, cycles: (energy**4 / 1e9, 1e12 / energy**2)),
     (CYCLES, lambda energy, cycles: (1e12 / cycles**2, cycles)),
-    (EDP, lambda energy, cycles: ((energy * cycles) ** 2 / 1e6, 1e6 / (energy * cycles))),
-    (EDP, lambda energy, cycles: (1e6 / (energy * cycles), (energy * cycles) ** 2 / 1e6)),
+    (EDP, lambda energy, cycles: ((energy * cycles) ** 2 / 1e12, 1e12 / (energy * cycles))),
+    (EDP, lambda energy, cycles: (1e12 / (energy * cycles), (energy * cycles) ** 2 / 1e12)),
 )
 """Objectives with energy and cycles as functions of the plain ones. Better mappings by one objective are worse by others."""
 
@@ -174,7 +176,7 @@ def _compared(
     make: Callable[[], Mapper], sample: Sample, objective: Objective, evaluator: PlainEvaluator, ends: bool
 ) -> Iterator[tuple[float, float]]:
     """Yield the best cost of a search and the best of as many random mappings, for several seeds."""
-    for seed in SEEDS[:2] if ends else SEEDS:
+    for seed in SEEDS[:1] if ends else SEEDS:
         values: list[float] = []
         with suppress(*REFUSALS, NoValidMappingError):
             search = driven(
@@ -199,7 +201,9 @@ def check_mapper_seeks_lower_costs(subject: Subject) -> None:
 
     Two searches are compared. In the second one, each cost is replaced by its reciprocal.
     """
-    large = [sample for sample in subject.samples() if sample.space.size >= LARGE]
+    spec = subject.spec
+    assert isinstance(spec, MapperSpec)
+    large = [sample for sample in subject.samples() if sample.space.size >= LARGE][: 1 if spec.ends else None]
     for objective, change in LANDSCAPES:
         steps = [step for sample in large[::2] for step in _steps(subject.make, sample, objective, change) if step]
         if not steps:
