@@ -170,6 +170,9 @@ KNOWN_MODELS = {
     "cost model: relaxation without multicast": model(
         EACH, relaxed={"shared": np.zeros_like, "read_pj": lambda pj: pj + 1.0, "neighbours": lambda of: False}
     ),
+    "cost model: relaxation that claims to be exact": model(
+        "proofs_hold", relaxed={"exact": lambda of: True, "neighbours": lambda of: False}
+    ),
     "cost model: bound above the cost": model("bounds_hold", Bounding),
     "cost model: negative energy": model(
         SOUND, costs=lambda of, costs, batch: replace(costs, energy_pj=costs.energy_pj - 1e5)
