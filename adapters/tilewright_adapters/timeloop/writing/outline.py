@@ -111,11 +111,11 @@ def outline(inputs: InputSet, table: NotationTable) -> Outline:
         result.refuse("directives", "", "Timeloop's files cannot express data-centric directives")
     elif inputs.group is not None:
         result.refuse("group", "", "Timeloop's files cannot express group mappings, of several layers")
+    elif not (inputs.problem or inputs.architecture or inputs.mapping):
+        result.refuse("empty", "", "there is no problem, architecture or mapping to write")
     if inputs.model_options:
         options = ", ".join(inputs.model_options)
         result.refuse("model_options", "the input set", f"Timeloop's files cannot express model options: {options}")
-    elif not (inputs.problem or inputs.architecture or inputs.mapping):
-        result.refuse("empty", "", "there is no problem, architecture or mapping to write")
     if inputs.mapping is not None and (inputs.problem is None or inputs.architecture is None):
         missing = "problem" if inputs.problem is None else "architecture"
         result.refuse("parts", "mapping", f"a mapping needs its {missing}")
