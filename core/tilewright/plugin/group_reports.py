@@ -41,11 +41,20 @@ def group_report(
 
     >>> import numpy as np, tilewright as tw
     >>> problem, eyeriss = tw.load("nk,km->nm; n=4 k=4 m=4", "problem"), tw.load("eyeriss", "architecture")
+
+    A mapping is a group.
+
     >>> mapping = tw.space(problem, eyeriss).sample(np.random.default_rng(0), 1)[0]
     >>> group = GroupMapping.of(problem, eyeriss, mapping)
+
+    It moves 64 words of A.
+
     >>> none, moved = InstanceCounts(total=0, most=0), InstanceCounts(total=64, most=64)
     >>> words = Accesses(level="DRAM", tensor="einsum.A", layer="einsum", instances=1, reads=moved, fills=none, updates=none)
     >>> limits = {"einsum": [Limit(name="compute", action="compute", cycles=64)]}
+
+    The report has the cycles of the slowest limit.
+
     >>> head = Report(model="mine", problem=group.name, macs=problem.macs, valid=False)
     >>> peaks = {memory.name: 16 for memory in eyeriss.memories}
     >>> group_report(head, group, [GroupRow(words, tile_words=16, energy_pj=640.0)], limits, peaks).cycles

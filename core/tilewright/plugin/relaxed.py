@@ -30,10 +30,11 @@ Least = tuple[float, float]
 
 
 def relaxed_costs(relaxation: Relaxation, architecture: Architecture, batch: MappingBatch) -> Costs:
-    """Return lower bounds on energy and cycles, one pair per mapping [n]; `valid` where something is known.
+    """Return lower bounds on energy and cycles, one pair per mapping [n]; `valid` where all tiles are whole.
 
-    Nothing is known of ragged tiles. Words that neighbours may forward, tensors that repeat a dimension, and outputs with
-    windows count as zero, and so do first partial sums.
+    Words that neighbours may forward, tensors that repeat a dimension, and outputs with windows count as zero, and so do first
+    partial sums. Of ragged tiles only the steps with whole tiles count: they are a mapping of whole tiles, whose words all steps
+    together need, too. There windows count as zero, and words of an instance are those of all divided by the instances in use.
     """
     return _Counts(relaxation, architecture, batch).costs()
 
@@ -60,15 +61,15 @@ class _Counts:
         read, written = np.zeros((2, memories, len(batch)))
         for t, tensor in enumerate(batch.problem.tensors):
             if _is_plain(tensor):
-                energy += self._add(t, tensor, read, written)
+                counted = self.perfect if _has_windows(tensor) else np.ones(len(batch), np.bool_)
+                energy += self._add(t, tensor, counted, read, written)
         limits = (relaxation.read_bandwidth, relaxation.write_bandwidth, np.asarray(relaxation.shared_bandwidth))
         reading, writing, both = (limit[:, None] for limit in limits)
         ports = port_time(_Ports(reading, writing, both), read, written)
         steps: Floats = self.trips.prod(axis=(1, 2)) * relaxation.cycles_per_operation
         cycles = np.maximum(steps, ports.max(axis=0, initial=0.0))
         energy += self._leakage() * cycles
-        known = self.perfect
-        return Costs(known, np.where(known, energy, 0.0), np.where(known, cycles, 0.0))
+        return Costs(self.perfect, energy, cycles)
 
     @cached_property
     def perfect(self) -> Bools:
@@ -93,8 +94,17 @@ class _Counts:
         across = self.unrolled.prod(axis=2).T
         return np.concatenate([np.ones((1, len(self.batch))), np.cumprod(across, axis=0)])
 
-    def _add(self, t: int, tensor: Tensor, read: Floats, written: Floats) -> Floats:
-        """Return the energy of a tensor's words, [n] pJ, and add its words per instance to the ports, [memory, n]."""
+    @cached_property
+    def in_use(self) -> Floats:
+        """[entry, n]: instances of a memory at each entry, those with an edge tile included."""
+        across = -(-self.batch.temporal // self.batch.spatial).astype(np.float64).prod(axis=2).T
+        return np.concatenate([np.ones((1, len(self.batch))), np.cumprod(across, axis=0)])
+
+    def _add(self, t: int, tensor: Tensor, counted: Bools, read: Floats, written: Floats) -> Floats:
+        """Return the energy of a tensor's words, [n] pJ, and add its words per instance to the ports, [memory, n].
+
+        Only mappings that are `counted` [n] have words.
+        """
         relaxation, keep = self.relaxation, self.batch.keep[:, :, t]
         energy = np.zeros(len(self.batch))
         inside = np.full(len(self.batch), keep.shape[1])  # the tensor's next inner storage entry
@@ -118,10 +128,11 @@ class _Counts:
             else:
                 given, stored = served, filled
                 pj = given * relaxation.read_pj[m, t]
+            here = here & counted
             energy += np.where(here, (pj + filled * relaxation.fill_pj[m, t]) * words, 0.0)
-            read[m] += np.where(here, given * port / self.outside[entry], 0.0)
-            written[m] += np.where(here, stored * port / self.outside[entry], 0.0)
-            inside = np.where(here, entry, inside)
+            read[m] += np.where(here, given * port / self.in_use[entry], 0.0)
+            written[m] += np.where(here, stored * port / self.in_use[entry], 0.0)
+            inside = np.where(keep[:, entry], entry, inside)
         return energy
 
     def _served(self, t: int, tensor: Tensor, entry: int, inside: Ints) -> tuple[Floats, Floats]:

@@ -111,6 +111,22 @@ def test_a_relaxation_above_a_cost_is_named_and_dropped(name: str) -> None:
     assert layer.report is not None and layer.report.valid
 
 
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_ragged_mappings_refute_a_relaxation_too(factor: float) -> None:
+    """The steps with whole tiles are a mapping of whole tiles, whose words the ragged mapping needs, too."""
+    space = tw.space("nk,km->nm; n=17 k=19 m=13", "eyeriss", factors="ragged")
+    model = OthersModel(lambda told: replace(told, read_pj=told.read_pj * factor, update_pj=told.update_pj * factor))
+    evaluator = guarded_evaluator(model.bind(space.problem, space.architecture), space.problem, space.architecture)
+    batch = space.sample(np.random.default_rng(0), 500).batch()
+    ragged = np.array([not mapping.is_perfect for mapping in batch])
+    trial = RelaxationTrial.of(evaluator, Task(space))
+    assert trial is not None and ragged.sum() > 300
+    trial.relaxation(space.skeleton, space.keeps)
+    trial.add(batch.take(ragged), evaluator.evaluate_batch(batch.take(ragged)), 500)
+    trial.end(None, (np.inf, np.inf), 500)
+    assert (trial.refuted is not None) == (factor > 1)
+
+
 def test_a_true_relaxation_is_a_claim() -> None:
     for problem in (GEMM, CONVOLUTION):
         layer, known = mapped(problem, OthersModel()), mapped(problem, TIMELOOP)
