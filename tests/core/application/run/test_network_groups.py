@@ -26,7 +26,9 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import Read
 from tilewright.schema.workload import Workload
-from tilewright_frontends import nests
+from tilewright_frontends import TransformerOptions, nests
+from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network
+from tilewright_frontends.transformers import TransformersFrontend
 
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
 ARCHITECTURE = tw.Architecture.model_validate(
@@ -451,3 +453,18 @@ def test_padding_in_place_of_words_is_no_edge(rows: int, read: str, offset: tupl
 
 def tensors(name: str, *ranks: str, role: str = "input") -> list[dict[str, Any]]:
     return [{"name": name, "role": role, "projection": list(ranks)}]
+
+
+def test_a_search_fuses_heads_of_a_network_and_an_execution_finds_every_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = Block(1, 8, 4, 6, shared=2, head=2)
+    monkeypatch.setitem(NETWORKS, "small", Network("", {"stack": (block, 0)}, 4, "", ("head", 4, True)))
+    network = TransformersFrontend(TransformerOptions(batch=1)).load("small")
+    small = ARCHITECTURE.replace({"Buffer.capacity_words": 40})
+    names = [f"stack.attention.{name}" for name in ("scores", "context", "out")]
+    made = group_of_layers(network, names, small)
+    fused = tw.fuse(made.group, objective="energy")
+    assert fused.proved and fused.fused.of(fused.objective) < fused.unfused.of(fused.objective)  # type: ignore[operator]
+    executed = evaluate_group(ORACLE, fused.mapping)
+    assert executed.valid and executed.energy_pj == pytest.approx(fused.fused.energy_pj)
+    assert not made.broken(fused.mapping)
+    assert {"K_4": 2, "K_2": 2, "K_1": 2}.items() <= made.group.paths[names[-1]].problem.dimensions.items()
