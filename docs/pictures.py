@@ -17,7 +17,7 @@ def main(folder: Path = FOLDER) -> None:
         tw.draw(tw.load(name, "architecture"), folder / f"{name}.svg")
     layer = tw.map("quickflow_convs/V", arch="eyeriss", progress=False).layers[0]
     assert layer.mapping is not None
-    tw.draw(layer.mapping, folder / "tutorial-mapping.svg")
+    tw.draw(layer.mapping, folder / "tutorial-mapping.svg", report=layer.report)
     network = tw.map("quickflow_convs", arch="eyeriss", mapper="quickflow", evaluations=2000, progress=False)
     network.plot.energy().save(folder / "energy.svg")
 

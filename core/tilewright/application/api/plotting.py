@@ -114,7 +114,7 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
         raise UnknownNameError(f"there is no file or folder {source}, and {error.message}", hint=error.hint) from None
     if isinstance(loaded, MappedProblem):
         drawings: dict[str, Callable[[], Drawing]] = {
-            "mapping": partial(draw, loaded),
+            "mapping": partial(_mapping, loaded),
             "architecture": partial(draw, loaded.architecture),
         }
         return drawings | {kind: partial(_evaluated, loaded, kind) for kind in ReportPlots.kinds}
@@ -141,6 +141,12 @@ def _fronts(sources: Sequence[str | os.PathLike[str]]) -> Drawing:
         raise
     except DAMAGED as error:
         raise InputError(f"a summary was not written by tilewright: {type(error).__name__}: {error}") from None
+
+
+def _mapping(mapping: MappedProblem) -> Drawing:
+    """Return the picture of a mapping, with the counts of the default cost model if it accepts the mapping."""
+    (report,) = evaluate(mapping).reports
+    return draw(mapping, report=report if report.valid else None)
 
 
 def _evaluated(mapping: MappedProblem, kind: str) -> Drawing:

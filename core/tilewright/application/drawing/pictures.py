@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.application.drawing.drawing import COLOURS, FONT_SIZE, INK, PALE, Drawing, look, redrawn, sheet, styled
+from tilewright.application.drawing.grids import WIDTH, Grid, draw_grid
 from tilewright.errors import printable
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class Row:
 
 
 @redrawn
-def picture(rows: Sequence[Row], title: str, description: str) -> Drawing:
-    """Return rows from top to bottom: texts at the left, boxes at the right, connected downwards."""
+def picture(rows: Sequence[Row], title: str, description: str, grid: Grid | None = None) -> Drawing:
+    """Return rows from top to bottom: texts at the left, boxes at the right, connected downwards, and beside them a grid."""
     left = max((len(row.text) for row in rows), default=0)
     left = left + 3 if left else 1
     right = max(
@@ -70,12 +71,17 @@ def picture(rows: Sequence[Row], title: str, description: str) -> Drawing:
     )
     heights = [max((box.size[1] for box in row.boxes), default=0.0) + 0.7 if row.boxes else 1.0 for row in rows]
     heights = [high + (1.3 if row.link else 0.0) for high, row in zip(heights, rows, strict=True)]
-    scale = _scale((left + right) * WIDE)
+    beside = 0.0 if grid is None else WIDTH / WIDE + 3
+    wide, tall = left + right + beside, max(sum(heights), 0.0 if grid is None else grid.height / HIGH + 2)
+    scale = _scale(wide * WIDE)
     with styled(LETTERS * scale):
-        figure, axes = sheet(scale * (left + right) * WIDE, scale * sum(heights) * HIGH)
-        axes.set_xlim(0, left + right)
-        axes.set_ylim(sum(heights), 0)
+        figure, axes = sheet(scale * wide * WIDE, scale * tall * HIGH)
+        axes.set_xlim(0, wide)
+        axes.set_ylim(tall, 0)
         axes.set_axis_off()
+        if grid is not None:
+            draw_grid(axes, grid, left + right + 2, 1.6, (1 / WIDE, 1 / HIGH))
+            _write(axes, left + right + 2, 0.8, grid.caption, fontweight="bold")
         top, before = 0.0, None
         for row, high in zip(rows, heights, strict=True):
             if row.text and row.boxes:
@@ -90,11 +96,11 @@ def picture(rows: Sequence[Row], title: str, description: str) -> Drawing:
                 if before is not None:
                     axes.plot([middle, middle], [before, top + 0.2], color=PALE, linewidth=1.2)
                 at = float(left)
-                tall = max(box.size[1] for box in row.boxes)
+                deep = max(box.size[1] for box in row.boxes)
                 for box in row.boxes:
-                    _draw(axes, box, at, top + 0.2, tall)
+                    _draw(axes, box, at, top + 0.2, deep)
                     at += box.size[0] + 2
-                before = top + 0.2 + tall
+                before = top + 0.2 + deep
             if row.link:
                 _write(axes, left + 4.2, top + high - 0.75, row.link, color=COLOURS[5])
             top += high
