@@ -2,13 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from tilewright.reports import Report
+from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import ENERGY, Objective
+from tilewright.schema.problem import Problem
+
+
+@dataclass(frozen=True)
+class BranchCase:
+    """One visit of a layer inside shared loops.
+
+    Attributes:
+        problem: The layer, with the sizes that the shared loops leave.
+        at_home: Its tensors whose tiles are in the home. The visit starts with operands there, and leaves its result there.
+        reserved_bits: Room of the home that tiles of the shared part take, theirs included.
+    """
+
+    problem: Problem
+    at_home: frozenset[str] = frozenset()
+    reserved_bits: int = 0
+
+
+@dataclass(frozen=True)
+class BranchCost:
+    """Best mapping of a visit.
+
+    Attributes:
+        energy_pj, cycles: Its costs; inf if there is none.
+        bound: Lower bound on the objective of all mappings of the visit.
+        used_bits: Room of the home that tiles of the visit itself take.
+        entries: Entries of the layer's part of the tree, inside the home's shared tiles.
+    """
+
+    energy_pj: float = math.inf
+    cycles: float = math.inf
+    bound: float = math.inf
+    used_bits: int = 0
+    entries: tuple[dict[str, Any], ...] = ()
+
+
+@runtime_checkable
+class BranchMapper(Protocol):
+    """Maps layers inside shared loops: the host's search of one layer, with the memories outside the home masked.
+
+    So a group mapper needs no search of one layer, and covers any hierarchy inside the home.
+    """
+
+    @property
+    def home(self) -> Memory | None:
+        """The outermost single on-chip memory that may hold operands and results; None if there is none."""
+        ...
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no rule restricts the loops outside the home, so that loops outside a visit may be loops of one mapping."""
+        ...
+
+    def branches(self, cases: Sequence[BranchCase], objective: Objective) -> list[BranchCost]:
+        """Return the best mapping of each visit. After an interrupt, the list is shorter."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -21,12 +79,14 @@ class GroupTask:
         objective: Metric of all layers together.
         seconds: Time limit; None: no limit. A search returns its best mapping when the time is over, and when the user
             interrupts (`tilewright.interrupts`).
+        branches: Maps single layers inside shared loops; None: the host offers none.
     """
 
     group: GroupMapping
     evaluate: Callable[[GroupMapping], Report]
     objective: Objective = ENERGY
     seconds: float | None = None
+    branches: BranchMapper | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +102,7 @@ class GroupResult:
         bound: Lower bound on the objective of all mappings in the space that the spec names.
         proved: `group` has the least cost in this space.
         unfused_proved: `unfused` has the least cost of its mappings without fusion.
+        by_branches: The bound is a sum of those of `GroupTask.branches`, so it covers words that neighbours forward.
     """
 
     group: GroupMapping
@@ -51,6 +112,7 @@ class GroupResult:
     bound: float
     proved: bool
     unfused_proved: bool
+    by_branches: bool = False
 
     def of(self, objective: Objective) -> float:
         """Return the value of an objective, in its unit."""

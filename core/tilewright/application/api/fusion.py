@@ -199,7 +199,12 @@ def fuse(
             force,
         )
     )
+<<<<<<< HEAD
     searched = search_group(searcher, loaded, built, chosen, seconds)
+=======
+    table = branch_table(loaded.architecture, built)
+    searched = searcher.mapper.search_group(GroupTask(loaded, partial(evaluate_group, built), chosen, seconds, table))
+>>>>>>> e97c6302 (Fused groups on any hierarchy: the search of layers inside shared loops is the host's branch table (work in progress))
     fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
     reasons = fused.reasons or unfused.reasons
     if reasons:
@@ -245,11 +250,12 @@ def _acquired(folder: str | os.PathLike[str], group: GroupMapping, settings: lis
 def is_exact(searched: GroupResult, report: Report, model: BuiltModel) -> bool:
     """Return whether the model counts the costs that the joining compared.
 
-    On an array whose neighbours may forward words, other mappings may cost less than the joining counted.
+    On an array whose neighbours may forward words, other mappings may cost less than the joining counted, unless the
+    host's branches gave the bound.
     """
     told = ((report.energy_pj, searched.energy_pj), (report.cycles, searched.cycles))
     equal = all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
-    return equal and not _may_forward(searched.group, model)
+    return equal and (searched.by_branches or not _may_forward(searched.group, model))
 
 
 def _may_forward(group: GroupMapping, model: BuiltModel) -> bool:

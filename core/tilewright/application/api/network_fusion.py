@@ -16,8 +16,9 @@ from tilewright.application.api.settings import MapSettings
 from tilewright.application.documents.searches import FusedNetworkOutput, GainOutput, NetworkLayer, Resident
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
+from tilewright.application.run.case_costs import LayerCost
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
-from tilewright.application.run.resident import Intermediate, LayerCost, ResidentNetwork, group_of
+from tilewright.application.run.resident import Intermediate, ResidentNetwork, group_of
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason, TilewrightError
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.reports.costs import COSTS

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from tilewright.application.run.branch_table import BranchTable
+from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import BuiltModel, evaluate_group, record_of
+from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.application.run.observing import RunObserver
 from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
 from tilewright.plugin.hook_data import ObservedRun
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import GroupMapperSpec
+from tilewright.plugin.specs import GroupMapperSpec, MapperSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
-from tilewright.schema.objective import Objective
+from tilewright.schema.objective import ENERGY, Objective
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,16 @@ def search_group(
     model: BuiltModel,
     objective: Objective,
     seconds: float | None = None,
+    *,
+    table: BranchTable | None = None,
+    apart: frozenset[tuple[str, str]] = frozenset(),
+    rows: frozenset[tuple[str, str]] = frozenset(),
 ) -> GroupResult:
     """Return the result of a group mapper under a cost model, of which observer plugins are told.
+
+    Args:
+        table: maps layers inside shared loops; None: the default mapper does, without constraints.
+        apart, rows: those of `GroupTask`.
 
     A bound whose space the mapper's spec does not name covers nothing: it is dropped, with a warning.
 
@@ -65,9 +78,10 @@ def search_group(
     observer = RunObserver(ObservedRun(names, group.architecture.name, *chosen, Budget(seconds=seconds), seed=0))
     try:
         observer.started()
-        task = GroupTask(group, partial(evaluate_group, model), objective, seconds)
+        table = table or branch_table(group.architecture, model)
+        task = GroupTask(group, partial(evaluate_group, model), objective, seconds, table, apart, rows)
         result: GroupResult = mapper.mapper.search_group(task)
-        if not mapper.spec.space and (result.bound or result.proved or result.unfused_proved):
+        if not (mapper.spec.space or result.space) and (result.bound or result.proved or result.unfused_proved):
             told = "it claims a bound, and its spec names no space; the bound is dropped"
             logging.getLogger("tilewright").warning("warning: group mapper %s: %s", mapper.record.long_name, told)
             result = replace(result, bound=0.0, proved=False, unfused_proved=False)
@@ -75,3 +89,29 @@ def search_group(
         return result
     finally:
         observer.ended()
+
+
+def branch_table(
+    architecture: Architecture, model: BuiltModel, constraints: Constraints = NO_CONSTRAINTS, jobs: int = 1
+) -> BranchTable:
+    """Return the branch table of an architecture: the default mapper searches each visit of a layer, under a cost model."""
+    registry = installed()
+    registration = registry.find(MapperSpec, registry.default(MapperSpec, "search"))
+    spec = registration.spec
+    assert isinstance(spec, MapperSpec)
+    configuration = RunConfiguration(
+        architecture=architecture,
+        constraints=constraints,
+        mapper=registry.make(MapperSpec, registration.long_name, {}),
+        mapper_record=record_of(registration, {}),
+        model=model,
+        objective=ENERGY,
+        budget=Budget(),
+        seed=0,
+        mapper_capabilities=spec.capabilities,
+    )
+
+    def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
+        return map_searches(asked, jobs=jobs)
+
+    return BranchTable(configuration, search)

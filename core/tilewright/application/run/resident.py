@@ -12,33 +12,28 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
+from tilewright.application.run.case_costs import CaseCosts, LayerCost, Search
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import evaluate
-from tilewright.application.run.network import LayerSearch, MappedLayer, space_of
-from tilewright.application.run.resident_cases import Case, counted, on_chip, priced_by_port, shared_port
+from tilewright.application.run.network import LayerSearch, space_of
+from tilewright.application.run.resident_cases import Case
 from tilewright.application.run.resident_group import resident_group
-from tilewright.errors import InputError, NotConformableError, Reason, TilewrightError
+from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.mapspace.legality import legality
-from tilewright.mapspace.room import slices_of_each
-from tilewright.plugin.result import PROOF_TOLERANCE
-from tilewright.prices import least_cycles, price_of
-from tilewright.reports import Limit, Report
-from tilewright.schema.architecture import Architecture, Memory, Network
+from tilewright.prices import price_of
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.objective import CYCLES, ENERGY, Objective
+from tilewright.schema.objective import CYCLES, ENERGY
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.read import shape_of
-from tilewright.schema.workload import DistinctProblem, Layer, Workload
+from tilewright.schema.workload import Layer, Workload
 
 Item = TypeVar("Item")
-Search = Callable[[Sequence[LayerSearch]], Iterator[MappedLayer]]
-"""Maps problems, each with a configuration of its own, in order."""
 
 
 @dataclass(frozen=True)
@@ -61,20 +56,6 @@ class Intermediate:
 
 
 @dataclass(frozen=True)
-class LayerCost:
-    """Cost of a layer in a case.
-
-    `value` and `cycles` are those found, `bound` is a lower bound of the objective. All are inf if nothing fits.
-    """
-
-    value: float
-    bound: float
-    energy_pj: float = math.inf
-    cycles: float = math.inf
-    layer: MappedLayer | None = None
-
-
-@dataclass(frozen=True)
 class Placement:
     """Chosen residents, with the cost of each layer in order.
 
@@ -87,19 +68,6 @@ class Placement:
     cycles: float
     value: float
     bound: float
-
-
-def home_of(architecture: Architecture) -> Memory | None:
-    """Return the memory for resident tensors: the outermost single one, inside the outermost cluster, for all roles but weights."""
-    for number, cluster in enumerate(architecture.clusters):
-        if architecture.instances[number] > 1 or (
-            number and architecture.clusters[number - 1].fanout.network != Network()
-        ):
-            return None
-        for memory in cluster.memories if number else ():
-            if memory.holds is None or {"input", "output"} <= set(memory.holds):
-                return memory
-    return None
 
 
 def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Tensor], int]) -> list[Intermediate]:
@@ -212,7 +180,6 @@ class ResidentNetwork:
     workload: Workload
     configuration: RunConfiguration
     search: Search
-    costs: dict[Case, LayerCost] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise NotConformableError if the objective or the hardware is not covered."""
@@ -234,11 +201,16 @@ class ResidentNetwork:
             elif reasons[-1].code == "groups":
                 hint = f"leave --model out, or name one that accepts groups; {hint}"
             raise NotConformableError("the mapper of fused networks", tuple(reasons), hint=hint)
-        self.home = home_of(architecture)
-        if self.home is not None:
-            self.configuration = self.configuration.with_optional(self.home.name)
-        self.distinct = {distinct.problem.content_key: distinct for distinct in self.workload.distinct()}
-        self.may_stay = [] if self.home is None else intermediates(self.workload, self.home, self._width)
+        distinct = {distinct.problem.content_key: distinct for distinct in self.workload.distinct()}
+        self.cases = CaseCosts(self.configuration, self.search, distinct)
+        self.configuration, self.home = self.cases.configuration, self.cases.home
+        self.may_stay = (
+            []
+            if self.home is None
+            else intermediates(
+                self.workload, self.home, lambda problem, tensor: self.cases.home_for(problem).bits_of(tensor)
+            )
+        )
         self.exchanged = [
             frozenset(
                 name for name in names if self.home is not None and self.home.may_hold(layer.problem.tensor(name))
@@ -248,14 +220,10 @@ class ResidentNetwork:
         timed = objective.cycle_power > 0 or any(memory.leakage_pj_per_cycle for memory in architecture.memories)
         self.shrinks = self.home is not None and _is_cheaper(self.home, architecture, timed)
 
-    def _width(self, problem: Problem, tensor: Tensor) -> int:
-        return self._home_for(problem).bits_of(tensor)
-
-    def _home_for(self, problem: Problem) -> Memory:
-        """Return the home, with the widths of a layer's values."""
-        assert self.home is not None
-        name = self.home.name
-        return next(memory for memory in self.configuration.architecture_for(problem).memories if memory.name == name)
+    @property
+    def costs(self) -> dict[Case, LayerCost]:
+        """Costs of the cases that are known."""
+        return self.cases.costs
 
     def case(self, number: int, live: frozenset[int]) -> Case:
         """Return the case of a layer while some intermediates, by position in `may_stay`, are alive."""
@@ -268,157 +236,6 @@ class ResidentNetwork:
     def free(self, number: int) -> Case:
         """Return the case of most freedom: all tensors of other layers are resident, and take no capacity."""
         return Case(self.workload.layers[number].problem.content_key, self.exchanged[number], 0)
-
-    def ask(self, cases: Sequence[Case]) -> None:
-        """Search the cases that are not known."""
-        todo = []
-        for case in dict.fromkeys(cases):
-            if case in self.costs:
-                continue
-            architecture = self._architecture(case)
-            if architecture is None:
-                self.costs[case] = LayerCost(math.inf, math.inf)
-            else:
-                search = LayerSearch(self.distinct[case.problem], self.configuration.on_architecture(architecture))
-                todo.append((case, search))
-        for (case, _), layer in zip(todo, self.search([task for _, task in todo]), strict=False):
-            self.costs[case] = self._cost(layer)
-        self._share_ports([case for case, _ in todo if case in self.costs])
-
-    def _share_ports(self, cases: Sequence[Case]) -> None:
-        """Search further for cases that ports of the home slow down, which their searches counted apart.
-
-        Bisection finds the fewest cycles (docs/fusion.md, Lemma 5). Where a gap is left, mappings of the other objective
-        are tried, too.
-        """
-        slow = [case for case in cases if self._is_slowed(case)]
-        if self.configuration.objective == CYCLES:
-            limits = {
-                case: int(cost.layer.result.value)
-                for case in slow
-                if (cost := self.costs[case]).layer and cost.layer.result
-            }
-            while limits:
-                better = self._with_fewer_words(limits)
-                limits = {case: int(self.costs[case].bound + self.costs[case].value) // 2 for case in better}
-        others: tuple[tuple[Objective, bool], ...] = ((ENERGY, True), (ENERGY, False), (CYCLES, False))
-        tried = [
-            (case, self._search(case).with_objective(objective, self.costs[case].cycles - 1 if faster else math.inf))
-            for case in slow
-            for objective, faster in others
-            if self._has_gap(case) and (faster or objective != self.configuration.objective)
-        ]
-        searches = [LayerSearch(self.distinct[case.problem], configuration) for case, configuration in tried]
-        for (case, _), layer in zip(tried, self.search(searches), strict=False):
-            self._improve(case, layer)
-
-    def _has_gap(self, case: Case) -> bool:
-        cost = self.costs[case]
-        return math.isfinite(cost.value) and cost.bound < cost.value * (1 - PROOF_TOLERANCE)
-
-    def _is_slowed(self, case: Case) -> bool:
-        """Return whether a gap is left, and a port of the home takes all cycles of the mapping found."""
-        port = self._port(case)
-        return self._has_gap(case) and port is not None and port.cycles >= self.costs[case].cycles
-
-    def _port(self, case: Case) -> Limit | None:
-        """Return the slowest port of the home in the mapping found; None if there is none."""
-        cost, problem = self.costs[case], self.distinct[case.problem].problem
-        if self.home is None or cost.layer is None or cost.layer.report is None:
-            return None
-        return shared_port(self._home_for(problem), problem, cost.layer.report)
-
-    def _search(self, case: Case) -> RunConfiguration:
-        architecture = self._architecture(case)
-        assert architecture is not None, "a mapping is known"
-        return self.configuration.on_architecture(architecture)
-
-    def _with_fewer_words(self, limits: dict[Case, int]) -> list[Case]:
-        """Search mappings with the least words at the slowest port, within the limits on cycles of other parts.
-
-        Return the cases for which that helped, and which have a gap left.
-        """
-        asked = []
-        for case, most in limits.items():
-            port, distinct, plain = self._port(case), self.distinct[case.problem], self._search(case)
-            if port is not None:
-                home = self._home_for(distinct.problem)
-                priced = plain.on_architecture(priced_by_port(plain.architecture, home, port.action))
-                asked.append((case, port, most, LayerSearch(distinct, priced.with_objective(ENERGY, most))))
-        better = []
-        for (case, port, most, _), layer in zip(asked, self.search([row[-1] for row in asked]), strict=False):
-            before = self.costs[case]
-            if layer.result is not None and layer.result.lower_bound is not None:
-                at_once = (port.words_per_cycle or math.inf) * self._home_for(layer.problem).slices_per_word
-                least = min(most + 1, least_cycles(at_once, layer.result.lower_bound))
-                self.costs[case] = dataclasses.replace(before, bound=min(max(before.bound, least), before.value))
-            self._improve(case, layer)
-            now = self.costs[case]
-            if (now.bound, now.value) != (before.bound, before.value) and self._has_gap(case):
-                better.append(case)
-        return better
-
-    def _improve(self, case: Case, other: MappedLayer) -> None:
-        """Take the mapping of another search of a case if it costs less."""
-        cost = self.costs[case]
-        if other.result is None or other.result.best is None or cost.layer is None or cost.layer.result is None:
-            return
-        mapping, space = other.result.best, space_of(other.distinct, self._search(case))[0]
-        report = evaluate(self.configuration.model, space.problem, space.architecture, mapping)
-        costs = self._counted(space.problem, report)
-        if costs is None:
-            return
-        value = self.configuration.objective.value(*costs)
-        if (value, *costs) < (cost.value, cost.energy_pj, cost.cycles):
-            result = dataclasses.replace(
-                cost.layer.result, best=mapping, value=report.of(self.configuration.objective) or value
-            )
-            layer = dataclasses.replace(cost.layer, result=result, report=report)
-            self.costs[case] = LayerCost(value, min(cost.bound, value), *costs, layer)
-
-    def _architecture(self, case: Case) -> Architecture | None:
-        """Return the architecture on which a case is searched; None if it has no mapping."""
-        if self.home is None or not (case.resident or case.reserved):
-            return self.configuration.architecture
-        distinct = self.distinct[case.problem]
-        home = self._home_for(distinct.problem)
-        architecture = on_chip(self.configuration.architecture_for(distinct.problem), distinct.problem, home, case)
-        if architecture is None or self._must_keep_more(distinct, architecture):
-            return None
-        # a capacity of 0 is no valid one; a memory without capacity holds nothing
-        return architecture.with_memories(
-            lambda memory: (
-                memory
-                if memory.capacity_words != 0
-                else memory.model_copy(update={"holds": (), "capacity_words": None})
-            )
-        )
-
-    def _must_keep_more(self, distinct: DistinctProblem, architecture: Architecture) -> bool:
-        """Return whether the rules keep tensors in the home that it has no room for."""
-        assert self.home is not None
-        with suppress(TilewrightError):  # the search reports it
-            space, _ = space_of(distinct, self.configuration.on_architecture(architecture))
-            left = next(memory for memory in space.architecture.memories if memory.name == self.home.name)
-            here = [at for at, entry in enumerate(space.skeleton.entries) if left.name in entry.memories]
-            kept = [t for number, t in enumerate(space.problem.tensors) if space.keeps[0][here, number].any()]
-            return slices_of_each(left, kept) > left.usable_slices
-        return False
-
-    def _cost(self, layer: MappedLayer) -> LayerCost:
-        """Return the cost of a mapped layer."""
-        report, result = layer.report, layer.result
-        costs = None if report is None else self._counted(layer.problem, report)
-        if result is None or costs is None:
-            return LayerCost(
-                math.inf, 0.0 if result is None or result.lower_bound is None else result.lower_bound, layer=layer
-            )
-        value = self.configuration.objective.value(*costs)
-        bound = 0.0 if result.lower_bound is None else min(result.lower_bound, value)
-        return LayerCost(value, bound, *costs, layer)
-
-    def _counted(self, problem: Problem, report: Report) -> tuple[float, float] | None:
-        return counted(None if self.home is None else self._home_for(problem), problem, report)
 
     def lives(self, residents: Iterable[str]) -> list[frozenset[int]]:
         """Return the intermediates alive during each layer, by position in `may_stay`.
@@ -451,13 +268,13 @@ class ResidentNetwork:
             TilewrightError: It is no mapping of the layer's space, or the cost model does not accept it.
         """
         case = self.case(number, live)
-        architecture, distinct = self._architecture(case), self.distinct[case.problem]
+        architecture, distinct = self.cases.architecture(case), self.cases.distinct[case.problem]
         if architecture is None:
             raise InputError(f"nothing is left of the home for {distinct.problem.name}")
         space, _ = space_of(distinct, self.configuration.on_architecture(architecture))
         verdict = legality(space.problem, space.architecture, mapping) + space.contains(mapping)
         report = evaluate(self.configuration.model, space.problem, space.architecture, mapping)
-        costs = self._counted(space.problem, report)
+        costs = self.cases.counted(space.problem, report)
         if not verdict or costs is None:
             raise NotConformableError(f"layer {self.workload.layers[number].name}", (*verdict.reasons, *report.reasons))
         return costs
@@ -495,7 +312,7 @@ class ResidentNetwork:
         The bound is meaningless if the workload has `unknown` layers.
         """
         asked = [(self.case(at, frozenset()), *self._freest(at)) for at in range(len(self.workload.layers))]
-        self.ask([case for cases in asked for case in cases])
+        self.cases.ask([case for cases in asked for case in cases])
         plain, least = 0.0, 0.0
         for layer, cases in zip(self.workload.layers, asked, strict=True):
             costs = [self.costs.get(case, LayerCost(math.inf, 0.0)) for case in cases]
@@ -517,7 +334,7 @@ class ResidentNetwork:
         """
         self.gain()
         while missing := self._missing(self.bound) or self._missing(self._hoped):
-            self.ask(missing)
+            self.cases.ask(missing)
             if any(case not in self.costs for case in missing):
                 break  # interrupted
         bound, _ = self._least(lambda at, live: (self.bound(at, live), 0.0))
@@ -541,11 +358,14 @@ class ResidentNetwork:
             case for case in dict.fromkeys(cases) if math.isfinite(getattr(self.costs.get(case), "value", math.inf))
         ]
         searches = [
-            LayerSearch(self.distinct[case.problem], self._search(case).with_objective(ENERGY, self.costs[case].cycles))
+            LayerSearch(
+                self.cases.distinct[case.problem],
+                self.cases.configured(case).with_objective(ENERGY, self.costs[case].cycles),
+            )
             for case in known
         ]
         for case, layer in zip(known, self.search(searches), strict=False):
-            self._improve(case, layer)
+            self.cases.improve(case, layer)
 
     def _missing(self, cost: Callable[[int, frozenset[int]], float]) -> list[Case]:
         """Return the unknown cases of the choice of least cost."""

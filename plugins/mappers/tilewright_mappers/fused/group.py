@@ -15,6 +15,7 @@ from tilewright.mapspace.group_legality import group_legality
 from tilewright.mapspace.group_padding import existing_words
 from tilewright.mapspace.room import shared_words
 from tilewright.plugin.groupmapper import GroupResult, GroupTask
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem, Rank
@@ -24,6 +25,7 @@ from tilewright_mappers.fused.arrays import ArrayLayer
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.parts import FusedLayer
 from tilewright_mappers.fused.solution import Axis, Leaf, Sequenced, Shared, SharedLoops, Tree, best_of
+from tilewright_mappers.fused.tiled_group import tiled
 from tilewright_mappers.fused.tree import TreeSearch
 
 FEW = (2, 3, 4, 6, 8)
@@ -50,10 +52,12 @@ class FusedGroupMapper:
                 does not fit.
         """
         group, objective, seconds = task.group, task.objective, task.seconds
+        if not _is_flat(group.architecture):
+            return _on_hierarchy(task)
         reasons = tuple(_uncovered(group))
         if reasons:
             raise NotConformableError("the search of fused groups", reasons)
-        shared, limits = list(_shared(group)), Limits()
+        shared, limits = list(_shared(group, group.architecture.memories[1])), Limits()
         first, now = _search(group, shared, [], objective, Limits(1)), limits.now()
         known = plain = first.unfused()
         with suppress(OutOfTime):
@@ -88,6 +92,39 @@ class FusedGroupMapper:
             proved=outcome.proved,
             unfused_proved=outcome.plain is not None,
         )
+
+
+def _is_flat(architecture: Architecture) -> bool:
+    """Return whether an architecture has two memories and one compute unit, whose trees have a search of their own."""
+    return len(architecture.memories) == 2 and inside.has_one_unit(architecture)
+
+
+def _on_hierarchy(task: GroupTask) -> GroupResult:
+    """Search a group on any hierarchy, by the host's mapper of layers."""
+    group, limits = task.group, Limits()
+    if task.seconds is not None:
+        limits.ends = limits.now() + task.seconds
+    home = None if task.branches is None else task.branches.home
+    reasons = (
+        []
+        if home is not None
+        else [
+            Reason(
+                code="hardware",
+                where=group.architecture.name,
+                message="no single on-chip memory may hold operands and results",
+            )
+        ]
+    )
+    if reasons or home is None:
+        raise NotConformableError("the search of fused groups", reasons)
+    problems = [_problem(group, name) for name in _order(group)]
+    shared = list(_shared(group, home))
+    try:
+        axes = _axes(group, shared, limits)
+    except OutOfTime:
+        axes = []
+    return tiled(task, problems, shared, axes, limits)
 
 
 def _search(
@@ -135,7 +172,7 @@ def _problem(group: GroupMapping, name: str) -> Problem:
     return next(layer for layer in group.layers if layer.name == name)
 
 
-def _shared(group: GroupMapping) -> Iterator[Shared]:
+def _shared(group: GroupMapping, buffer: Memory) -> Iterator[Shared]:
     """Yield the tensors that several layers use."""
     order = _order(group)
     for tensor, users in group.users.items():
@@ -153,7 +190,6 @@ def _shared(group: GroupMapping) -> Iterator[Shared]:
             sizes.append(size)
             steps.append({order.index(name): list(problems[name].dimensions).index(at) for name, at in stepped})
             halos.append(max((size - problems[name].dimensions[at] for name, at in stepped), default=0))
-        buffer = group.architecture.memories[1]
         words = shared_words(buffer, (problems[layer].tensor(own) for layer, own in users.items()))
         yield Shared(
             name=tensor,

@@ -80,7 +80,7 @@ def test_no_other_choice_of_residents_costs_less_and_groups_cost_the_same(seed: 
                 for number in range(len(network.workload.layers))
             ]
             cases = [network.case(number, live) for number, live in enumerate(lives)]
-            network.ask(cases)
+            network.cases.ask(cases)
             value = sum(network.costs[case].value for case in cases)
             assert placed.bound <= value * (1 + 1e-9) and least <= value * (1 + 1e-9)
             assert placed.value <= value * (1 + 1e-9) or placed.bound < placed.value * (1 - 1e-9)
@@ -156,7 +156,7 @@ def test_a_layer_costs_no_more_with_more_room() -> None:
     costs = []
     for left in (0, 1, 2, 3, 4, 30, 100):
         case = dataclasses.replace(network.case(0, frozenset()), reserved=(100 - left) * 16)
-        network.ask([case])
+        network.cases.ask([case])
         costs.append(network.costs[case].value)
     assert costs == sorted(costs, reverse=True)
 
@@ -217,7 +217,7 @@ def test_a_rule_that_keeps_a_tensor_needs_room_for_it() -> None:
     network = prepared(products(4, (4, 4, 4, 4, 4)), arch, "energy", rules)
     network.gain()
     case = dataclasses.replace(network.case(0, frozenset()), reserved=32 * 16)
-    network.ask([case])
+    network.cases.ask([case])
     assert math.isinf(network.costs[case].bound)  # the result must be kept, and nothing is left
 
 

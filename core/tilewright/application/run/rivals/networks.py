@@ -149,7 +149,7 @@ class NetworkRivals:
         return cases
 
     def _problem(self, key: str) -> Problem:
-        return self.network.distinct[key].problem
+        return self.network.cases.distinct[key].problem
 
     def _space(self, case: Case) -> MapSpace:
         """Return the map space of a layer, as if the home had room for everything; its tiles are of other tensors."""
@@ -159,7 +159,7 @@ class NetworkRivals:
         roomy = run.architecture.with_memories(
             lambda memory: memory.model_copy(update=update) if home and memory.name == home.name else memory
         )
-        return space_of(self.network.distinct[case.problem], run.on_architecture(roomy))[0]
+        return space_of(self.network.cases.distinct[case.problem], run.on_architecture(roomy))[0]
 
     def _drawn(self, space: MapSpace, case: Case, count: int) -> Iterator[LayerMapping]:
         """Yield the claimed mappings of a problem, their neighbours, and random mappings: about `count`."""

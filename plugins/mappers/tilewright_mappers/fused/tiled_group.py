@@ -1,0 +1,333 @@
+"""Groups on any hierarchy: the best cut of the layers into intervals, each fused by `tiles`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilewright.errors import NotConformableError, Reason
+from tilewright.interrupts import mark_result_found
+from tilewright.plugin.groupmapper import BranchCase, BranchMapper, GroupResult, GroupTask
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
+from tilewright.schema.problem import Problem
+from tilewright_mappers.fused.limits import Limits, OutOfTime
+from tilewright_mappers.fused.solution import Axis, Shared
+from tilewright_mappers.fused.tiles import TOLERANCE, Branches, Choice, Fused, TiledInterval, fused_interval
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The first layers, cut into intervals: costs of the best ones."""
+
+    energy_pj: float
+    cycles: float
+    parts: tuple[Fused, ...]
+
+
+class TiledGroup:
+    """The best sequence of fused intervals.
+
+    Args:
+        problems: the layers, in order.
+        shared: the tensors that several of them use.
+        axes: sets of dimensions (layer, dimension) that one loop may step.
+    """
+
+    def __init__(
+        self,
+        group: GroupMapping,
+        problems: Sequence[Problem],
+        shared: Sequence[Shared],
+        axes: Sequence[frozenset[tuple[int, int]]],
+        mapper: BranchMapper,
+        objective: Objective,
+        limits: Limits,
+    ) -> None:
+        home = mapper.home
+        assert home is not None, "the caller has checked it"
+        self.group, self.problems, self.shared, self.axes = group, problems, shared, axes
+        self.home, self.mapper, self.objective, self.limits = home, mapper, objective, limits
+        self.objectives = (objective,) if objective.is_additive else (objective, ENERGY, CYCLES)
+        room = math.inf if home.usable_words is None else float(home.usable_words * home.word_bits)
+        self.branches = {one: Branches(mapper, room, one, limits) for one in self.objectives}
+        self.known: dict[tuple[int, int, Objective], Fused] = {}
+        self.floors: dict[Objective, list[float]] = {}
+        self.interrupted = False
+
+    def search(self) -> tuple[_Cut, float, _Cut]:
+        """Return the best cut, a lower bound on the objective of all, and the best cut without fusion.
+
+        Raises:
+            NotConformableError: A layer has no mapping.
+        """
+        count = len(self.problems)
+        for at in range(count):
+            for objective in self.objectives:
+                self._solve(at, at, objective, math.inf)
+        plain = self._best()
+        if not math.isfinite(plain.energy_pj):
+            names = [problem.name for at, problem in enumerate(self.problems) if not self._is_mapped(at)]
+            reasons = [
+                Reason(code="mapping", where=name, message="no mapping without fusion was found") for name in names
+            ]
+            raise NotConformableError(f"architecture {self.group.architecture.name}", reasons)
+        try:
+            for objective in self.objectives if math.isfinite(self.limits.ends) else ():
+                self.floors[objective] = [self._floor(at, objective) for at in range(count)]
+            for length in range(2, count + 1):
+                for first in range(count + 1 - length):
+                    for objective in self.objectives:
+                        self._solve(first, first + length - 1, objective, math.inf)
+        except OutOfTime:
+            pass
+        except KeyboardInterrupt:
+            mark_result_found()
+        return self._best(), self._bound(), plain
+
+    def _is_mapped(self, at: int) -> bool:
+        return math.isfinite(self.known[at, at, self.objective].energy_pj)
+
+    def _solve(self, first: int, last: int, objective: Objective, most: float) -> None:
+        interval = TiledInterval(
+            self.problems[first : last + 1],
+            self._within(first, last),
+            self._axes(first, last) if last > first else (),
+            self.group.architecture,
+            self.home,
+            self.mapper,
+        )
+        self.known[first, last, objective] = fused_interval(
+            interval, first, self.branches[objective], objective, self._separate(first, last, objective), self.limits
+        )
+
+    def _separate(self, first: int, last: int, objective: Objective) -> float:
+        """Return the least cost of an interval that is cut further; no tree of one nest needs to be found above it."""
+        if not objective.is_additive or first == last:
+            return math.inf
+        return self._sums(first, last, objective, lambda part: objective.value(part.energy_pj, part.cycles))
+
+    def _sums(self, first: int, last: int, objective: Objective, cost: Any) -> float:
+        """Return the least sum over all ways to cut an interval."""
+        least = {first - 1: 0.0}
+        for end in range(first, last + 1):
+            sums = [
+                least[start - 1] + cost(self.known[start, end, objective])
+                for start in range(first, end + 1)
+                if (start, end, objective) in self.known
+            ]
+            least[end] = min(sums, default=math.inf)
+        return least[last]
+
+    def _within(self, first: int, last: int) -> list[Shared]:
+        """Return the tensors that several layers of an interval use, and no layer outside if one of them makes it."""
+        result = []
+        for tensor in self.shared:
+            users = {at - first: own for at, own in tensor.users.items() if first <= at <= last}
+            if len(users) < 2 or (tensor.made and len(users) < len(tensor.users)):
+                continue
+            steps = tuple(
+                {at - first: dimension for at, dimension in own.items() if first <= at <= last} for own in tensor.steps
+            )
+            result.append(replace(tensor, users=users, steps=steps))
+        return result
+
+    def _axes(self, first: int, last: int) -> list[Axis]:
+        """Return the axes on which every layer of an interval has a dimension."""
+        axes = list[Axis]()
+        for every in self.axes:
+            own = sorted(pair for pair in every if first <= pair[0] <= last)
+            axis = tuple(dimension for _, dimension in own)
+            if [at for at, _ in own] == list(range(first, last + 1)) and axis not in axes:
+                axes.append(axis)
+        return axes
+
+    def _floor(self, at: int, objective: Objective) -> float:
+        """Return a lower bound on a layer in every interval: its least cost over all sets of tensors at home, without room.
+
+        Operands that no layer makes are filled once at least.
+        """
+        if not self.mapper.is_free:
+            return 0.0
+        interval = TiledInterval([self.problems[at]], (), (), self.group.architecture, self.home, self.mapper)
+        problem, branches = self.problems[at], self.branches[objective]
+        cases = []
+        able = [tensor for tensor in problem.tensors if self.home.may_hold(tensor)]
+        for bits in range(1 << len(able)):
+            some = frozenset(tensor.name for number, tensor in enumerate(able) if bits >> number & 1)
+            cases.append(BranchCase(problem, some, 0))
+        branches.ask(cases)
+        made = {
+            self.problems[at].tensors[tensor.users[at]].name
+            for tensor in self.shared
+            if tensor.made and at in tensor.users
+        }
+        least = math.inf
+        for case in cases:
+            energy, cycles = branches.least(case)
+            for own, tensor in enumerate(problem.tensors):
+                if tensor.name in case.at_home and tensor.name not in made and not tensor.is_output:
+                    energy += interval.fill_once_pj(0, own)
+            least = min(least, objective.value(energy, cycles))
+        return least
+
+    def _best(self) -> _Cut:
+        """Return the best cut of all layers among the intervals that are known."""
+        rows = {-1: [_Cut(0.0, 0.0, ())]}
+        for end in range(len(self.problems)):
+            grown = [
+                _Cut(row.energy_pj + part.energy_pj, row.cycles + part.cycles, (*row.parts, part))
+                for (first, last, _), part in self.known.items()
+                if last == end and math.isfinite(part.energy_pj)
+                for row in rows[first - 1]
+            ]
+            rows[end] = _front(grown, self.objective)
+        best = rows[len(self.problems) - 1]
+        return min(
+            best, key=lambda row: self.objective.value(row.energy_pj, row.cycles), default=_Cut(math.inf, math.inf, ())
+        )
+
+    def _bound(self) -> float:
+        """Return a lower bound on the objective of all cuts."""
+        if self.objective.is_additive:
+            return self._least_sum(self.objective)
+        return self.objective.value(self._least_sum(ENERGY), self._least_sum(CYCLES))
+
+    def _least_sum(self, objective: Objective) -> float:
+        """Return the least sum of bounds over all cuts; intervals that were not searched cost their layers' floors."""
+        floors, least = self.floors.get(objective, [0.0] * len(self.problems)), {-1: 0.0}
+        for end in range(len(self.problems)):
+            sums = []
+            for start in range(end + 1):
+                known = self.known.get((start, end, objective))
+                own = math.fsum(floors[start : end + 1])
+                sums.append(
+                    least[start - 1] + (own if known is None else max(known.bound, own if end > start else 0.0))
+                )
+            least[end] = min(sums)
+        return least[len(self.problems) - 1]
+
+
+def _front(rows: list[_Cut], objective: Objective) -> list[_Cut]:
+    """Return the cuts that no other one beats in energy and cycles; the best one if the objective adds up."""
+    if objective.is_additive:
+        return [min(rows, key=lambda row: objective.value(row.energy_pj, row.cycles))] if rows else []
+    kept: list[_Cut] = []
+    for row in sorted(rows, key=lambda row: (row.energy_pj, row.cycles)):
+        if not kept or row.cycles < kept[-1].cycles:
+            kept.append(row)
+    return kept
+
+
+def tiled(
+    task: GroupTask,
+    problems: Sequence[Problem],
+    shared: Sequence[Shared],
+    axes: Sequence[frozenset[tuple[int, int]]],
+    limits: Limits,
+) -> GroupResult:
+    """Return the best group mapping in sequence of fused intervals.
+
+    Raises:
+        NotConformableError: A layer has no mapping, or the cost model refuses the group.
+    """
+    assert task.branches is not None, "the caller has checked it"
+    search = TiledGroup(task.group, problems, shared, axes, task.branches, task.objective, limits)
+    best, bound, plain = search.search()
+    tree, unfused = Tree(search, best).group(), Tree(search, plain).group()
+    report, plain_report = task.evaluate(tree), task.evaluate(unfused)
+    value, without = (one.of(task.objective) for one in (report, plain_report))
+    if value is None or without is None:
+        raise NotConformableError("the search of fused groups", report.reasons or plain_report.reasons)
+    if without < value:
+        tree, report, value = unfused, plain_report, without
+    assert report.energy_pj is not None and report.cycles is not None
+    sure = [search.known[at, at, one] for at in range(len(problems)) for one in search.objectives]
+    return GroupResult(
+        group=tree,
+        energy_pj=report.energy_pj,
+        cycles=report.cycles,
+        unfused=unfused,
+        bound=min(bound, value),
+        by_branches=True,
+        proved=bound >= value * (1 - TOLERANCE),
+        unfused_proved=task.objective.is_additive
+        and all(part.bound >= task.objective.value(part.energy_pj, part.cycles) * (1 - TOLERANCE) for part in sure),
+    )
+
+
+class Tree:
+    """The group mapping of a cut."""
+
+    def __init__(self, search: TiledGroup, cut: _Cut) -> None:
+        self.search, self.cut, self.group_before = search, cut, search.group
+        self.outer = search.group.architecture.clusters[0].name
+        self.inner = search.group.architecture.cluster_of(search.home.name).name
+        self.names = {(layer, own): t for t, users in search.group.users.items() for layer, own in users.items()}
+        self.axes: dict[str, dict[str, str]] = {}
+
+    def group(self) -> GroupMapping:
+        at_home = set[str]()
+        branches = list[dict[str, Any]]()
+        for part in self.cut.parts:
+            branches += self._part(part, at_home)
+        kept = [user for user in self.group_before.users if user not in at_home]
+        tree: dict[str, Any] = {"entries": [{"target": self.outer, "keep": kept}]}
+        if len(branches) == 1 and "branches" in branches[0]:
+            tree = {"entries": tree["entries"] + branches[0]["entries"], "branches": branches[0]["branches"]}
+        elif len(branches) == 1:
+            own = [own for user in kept for own in self.group_before.users[user].values()]
+            tree = {
+                "layer": branches[0]["layer"],
+                "entries": [{"target": self.outer, "keep": own}, *branches[0]["entries"]],
+            }
+        else:
+            tree["branches"] = branches
+        return GroupMapping.model_validate(self.group_before.to_data() | {"axes": self.axes, "tree": tree})
+
+    def _part(self, part: Fused, at_home: set[str]) -> list[dict[str, Any]]:
+        """Return the branches of an interval; without shared tiles one for each layer."""
+        choice = part.choice
+        assert choice is not None, "intervals without a choice are not taken"
+        names = [problem.name for problem in self.search.problems[part.first :]]
+        branches = [
+            {"layer": name, "entries": [dict(entry) for entry in entries]}
+            for name, entries in zip(names, part.entries, strict=False)
+        ]
+        if not choice.loops and not choice.homes and not choice.kept:
+            return list(branches)
+        homes = self._homes(part, choice)
+        at_home |= set(homes)
+        entries: list[dict[str, Any]] = [{"target": self.inner, "keep": self._kept(part, choice, 0)}]
+        for depth, (axis, tile) in enumerate(choice.loops, 1):
+            name = self._axis(part.first, axis)
+            kept = self._kept(part, choice, depth)
+            entries.append({"target": self.inner, "keep": kept, "temporal_tile_sizes": {name: tile}})
+        entries[-1]["keep"] += homes
+        return [{"entries": entries, "branches": branches}]
+
+    def _homes(self, part: Fused, choice: Choice) -> list[str]:
+        within = self.search._within(part.first, part.first + len(choice.cases) - 1)
+        return [within[at].name for at in choice.homes]
+
+    def _kept(self, part: Fused, choice: Choice, depth: int) -> list[str]:
+        result = list[str]()
+        for kept in choice.kept:
+            if kept.depth == depth:
+                at, own = kept.users[0]
+                problem = self.search.problems[part.first + at]
+                result.append(self.names[problem.name, problem.tensor_names[own]])
+        return result
+
+    def _axis(self, first: int, axis: Axis) -> str:
+        """Return the name of the axis that steps some dimensions; it is made if there is none."""
+        problems = self.search.problems[first:]
+        stepped = {problem.name: list(problem.dimensions)[d] for problem, d in zip(problems, axis, strict=False)}
+        known = next((name for name, own in self.axes.items() if own.items() >= stepped.items()), None)
+        if known is None:
+            base = next(iter(stepped.values()))
+            known = next(n for n in (base, *(f"{base}{i}" for i in range(len(self.axes)))) if n not in self.axes)
+            self.axes[known] = stepped
+        return known

@@ -1,0 +1,461 @@
+"""Search of groups on any hierarchy: loops that all layers of an interval share, and branches that the host maps.
+
+An interval of layers has one nest of shared loops, from the outermost memory to the home. Each visit of its steps runs
+all layers, one after the other, on the tiles that the loops leave. A *choice* has
+
+- the tile of each shared axis, and the order of the loops,
+- for each tensor that a layer makes for others, whether its tile is at home between them,
+- for each other operand, the loop outside of which the home keeps a tile of it; or no such place.
+
+What a visit costs, the host's mapper of layers says (`BranchMapper`). So energy and cycles of a choice are sums over its
+layers, plus the words that fill the kept tiles. Choices are taken in the order of lower bounds, and a branch is mapped
+only if its choice may be the best. docs/fusion.md ("Any hierarchy") states the space and the lemmas.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilewright.interrupts import mark_result_found
+from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper
+from tilewright.prices import tensor_pj
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
+from tilewright.schema.problem import Problem
+from tilewright_mappers.fused.limits import Limits, OutOfTime
+from tilewright_mappers.fused.solution import Axis, Shared
+
+BATCH = 8
+"""Branches that are mapped at once."""
+MOST_CHOICES = 200_000
+"""Choices of one interval that are listed. Intervals with more are not fused, and the bound says so."""
+TOLERANCE = 1e-9
+"""Relative distance of costs that count as equal."""
+
+Pair = tuple[int, int]
+"""Numbers of a layer, and of its tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A tile of an operand that the home keeps outside some of the shared loops.
+
+    `users`: layer -> its number of the tensor. `depth`: shared loops outside the tile. `fills`: how often it is filled.
+    """
+
+    users: tuple[Pair, ...]
+    depth: int
+    fills: int
+    words: int
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way to fuse the layers of an interval.
+
+    `loops`: axis and tile, outermost first. `homes`: positions among the shared tensors. `cases`: the branch of each layer.
+    """
+
+    loops: tuple[tuple[Axis, int], ...]
+    homes: tuple[int, ...]
+    kept: tuple[Kept, ...]
+    cases: tuple[BranchCase, ...]
+    visits: int
+    energy_pj: float
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Energy and cycles, with lower bounds on both."""
+
+    energy_pj: float
+    cycles: float
+    least_pj: float = 0.0
+    least_cycles: float = 0.0
+
+    def __add__(self, other: Costs) -> Costs:
+        return Costs(
+            self.energy_pj + other.energy_pj,
+            self.cycles + other.cycles,
+            self.least_pj + other.least_pj,
+            self.least_cycles + other.least_cycles,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """The best known part of the tree for an interval of layers, and a lower bound on the objective of all of them."""
+
+    first: int
+    energy_pj: float
+    cycles: float
+    bound: float
+    choice: Choice | None
+    entries: tuple[tuple[dict[str, Any], ...], ...]
+
+
+class Branches:
+    """Costs of branches, mapped when they are asked for, and bounds on those that are not.
+
+    **Lemma (tiles).** Let no rule restrict the loops outside the home. A visit of a tile inside another one, with no more
+    room and the same tensors at home, repeated over the larger tile, costs no less than a visit of the larger tile: the
+    loops between both are loops of one of its mappings. It needs equal tiles of the dimensions that the result lacks,
+    since a later visit reads the sums of an earlier one.
+    """
+
+    def __init__(self, mapper: BranchMapper, room: float, objective: Objective, limits: Limits) -> None:
+        self.mapper, self.room, self.objective, self.limits = mapper, room, objective, limits
+        self.is_cut = False
+        """Whether the user has interrupted."""
+        self._known: dict[tuple[str, frozenset[str], int], list[BranchCost]] = {}
+        self._keys: dict[Problem, str] = {}
+        self._solved: dict[tuple[object, frozenset[str], tuple[int, ...]], list[tuple[Problem, int, Costs]]] = {}
+        powers = objective.powers
+        self._objectives = (objective,) if not all(powers) else (objective, ENERGY, CYCLES)
+
+    def _key(self, case: BranchCase) -> tuple[str, frozenset[str], int]:
+        if case.problem not in self._keys:
+            self._keys[case.problem] = case.problem.content_key
+        return self._keys[case.problem], case.at_home, case.reserved_bits
+
+    def is_known(self, case: BranchCase) -> bool:
+        """Return whether the branch was mapped, or fits as it was mapped with all room."""
+        return self._known_of(case) is not None
+
+    def next_of(self, case: BranchCase) -> BranchCase:
+        """Return the branch to map next for an unknown one: first with all room, whose costs bound it."""
+        roomy = replace(case, reserved_bits=0)
+        return case if self._key(roomy) in self._known else roomy
+
+    def _known_of(self, case: BranchCase) -> list[BranchCost] | None:
+        exact = self._known.get(self._key(case))
+        roomy = self._known.get(self._key(replace(case, reserved_bits=0))) if exact is None else None
+        if roomy is not None and all(cost.used_bits + case.reserved_bits <= self.room for cost in roomy):
+            return roomy
+        return exact
+
+    def ask(self, cases: Sequence[BranchCase]) -> None:
+        """Map branches that are not known.
+
+        Raises:
+            OutOfTime: The time is over, or the user has interrupted.
+        """
+        todo = list({self._key(case): case for case in cases if self._key(case) not in self._known}.values())
+        for start in range(0, len(todo), BATCH):
+            self.limits.check()
+            some = todo[start : start + BATCH]
+            columns = [self.mapper.branches(some, objective) for objective in self._objectives]
+            for case, costs in zip(some, zip(*columns, strict=False), strict=False):
+                self._known[self._key(case)] = list(costs)
+                costs_of_visit = self.costs(case)
+                self._solved.setdefault(self._family(case), []).append(
+                    (case.problem, case.reserved_bits, costs_of_visit)
+                )
+            if any(len(column) < len(some) for column in columns):
+                mark_result_found()
+                self.is_cut = True
+                raise OutOfTime
+
+    def best(self, case: BranchCase) -> BranchCost:
+        """Return the mapping of a known branch."""
+        known = self._known_of(case)
+        assert known is not None, "the caller has asked for it"
+        return known[0]
+
+    def costs(self, case: BranchCase) -> Costs:
+        """Return the costs of one visit of a known branch."""
+        known = self._known_of(case)
+        assert known is not None, "the caller has asked for it"
+        best, *others = known
+        if others:
+            least_pj, least_cycles = (other.bound for other in others)
+        else:
+            energy, _ = self.objective.powers
+            least_pj, least_cycles = (best.bound, 0.0) if energy else (0.0, best.bound)
+        # the group's words may share a cycle that each visit rounds up
+        return Costs(best.energy_pj, best.cycles, least_pj, max(0.0, least_cycles - 1))
+
+    def least(self, case: BranchCase) -> tuple[float, float]:
+        """Return lower bounds on energy and cycles of one visit, known or not."""
+        if self.is_known(case):
+            known = self.costs(case)
+            return known.least_pj, known.least_cycles
+        least_pj = least_cycles = 0.0
+        if self.mapper.is_free:
+            for problem, reserved, costs in self._solved.get(self._family(case), ()):
+                pairs = list(zip(problem.sizes, case.problem.sizes, strict=True))
+                if reserved <= case.reserved_bits and not any(larger % size for larger, size in pairs):
+                    parts = math.prod(larger // size for larger, size in pairs)
+                    least_pj = max(least_pj, costs.least_pj / parts)
+                    least_cycles = max(least_cycles, costs.least_cycles / parts)
+        return least_pj, least_cycles
+
+    def _family(self, case: BranchCase) -> tuple[object, frozenset[str], tuple[int, ...]]:
+        """Return what branches have in common that bound one another."""
+        problem = case.problem
+        sums = tuple(size for name, size in problem.dimensions.items() if name not in problem.output.dimensions)
+        return (problem.tensors, problem.operation, tuple(problem.dimensions)), case.at_home, sums
+
+
+class TiledInterval:
+    """Choices of one interval of layers.
+
+    Args:
+        problems: the layers of the interval, in order.
+        shared: the tensors that several of them use, with numbers of layers inside the interval.
+        axes: for each axis, the dimension of each layer.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        shared: Sequence[Shared],
+        axes: Sequence[Axis],
+        architecture: Architecture,
+        home: Memory,
+        branches: BranchMapper,
+    ) -> None:
+        self.problems, self.shared, self.home, self.branches = problems, shared, home, branches
+        self.outer = architecture.clusters[0]
+        self.room = math.inf if home.usable_words is None else home.usable_words * home.word_bits
+        self.made = [at for at, tensor in enumerate(shared) if tensor.made]
+        self.axes = [axis for axis in axes if self._may_loop(axis)]
+
+    def _may_loop(self, axis: Axis) -> bool:
+        """Return whether the layers may share a loop over an axis that no sum crosses."""
+        for at, dimension in enumerate(axis):
+            problem = self.problems[at]
+            name = list(problem.dimensions)[dimension]
+            if name not in problem.output.dimensions:
+                return False
+        for at in self.made:
+            tensor = self.shared[at]
+            coordinate = tensor.stepped(0, axis)
+            if coordinate is None or tensor.halos[coordinate]:
+                return False
+        sizes = {self.problems[at].sizes[dimension] for at, dimension in enumerate(axis)}
+        return len(sizes) == 1
+
+    def choices(self) -> Iterator[Choice]:
+        """Yield all choices that fit the home."""
+        sizes = [self.problems[0].sizes[axis[0]] for axis in self.axes]
+        for tiles in itertools.product(*(divisors(size)[::-1] for size in sizes)):  # large tiles bound small ones
+            if not self._is_once(tiles, sizes):
+                continue
+            loops = [(axis, tile) for axis, tile, size in zip(self.axes, tiles, sizes, strict=True) if tile < size]
+            seen = set[object]()
+            for order in itertools.permutations(loops):
+                for choice in self._of_order(order):
+                    key = choice.homes, frozenset((kept.users, kept.fills, kept.words) for kept in choice.kept)
+                    if key not in seen:
+                        seen.add(key)
+                        yield choice
+
+    def _is_once(self, tiles: Sequence[int], sizes: Sequence[int]) -> bool:
+        """Return whether no dimension of a layer is stepped by two axes."""
+        used = [
+            (at, dimension)
+            for axis, tile, size in zip(self.axes, tiles, sizes, strict=True)
+            if tile < size
+            for at, dimension in enumerate(axis)
+        ]
+        return len(set(used)) == len(used)
+
+    def _tile(self, at: int, loops: Sequence[tuple[Axis, int]]) -> dict[str, int]:
+        """Return the sizes of a layer inside some shared loops."""
+        sizes = dict(self.problems[at].dimensions)
+        names = list(sizes)
+        for axis, tile in loops:
+            sizes[names[axis[at]]] = tile
+        return sizes
+
+    def _bits(self, users: Sequence[Pair], loops: Sequence[tuple[Axis, int]]) -> tuple[int, int]:
+        """Return words and bits of a tensor's tile inside some loops; the widest use decides."""
+        words, bits = 0, 0
+        for at, own in users:
+            problem = self.problems[at]
+            tensor = problem.tensors[own]
+            words = problem.tile_words(tensor, self._tile(at, loops))
+            bits = max(bits, words * self.home.bits_of(tensor))
+        return words, bits
+
+    def _of_order(self, order: Sequence[tuple[Axis, int]]) -> Iterator[Choice]:
+        """Yield the choices with some loops in an order."""
+        tiles = [
+            self.problems[at].replace({f"dimensions.{name}": size for name, size in self._tile(at, order).items()})
+            for at in range(len(self.problems))
+        ]
+        visits = math.prod(self.problems[0].sizes[axis[0]] // tile for axis, tile in order)
+        places = [self._places(users, order) for users in self._external()]
+        for homes in _subsets(self.made):
+            own = {pair for at in homes for pair in self.shared[at].users.items()}
+            room_of = {at: self._bits(list(self.shared[at].users.items()), order)[1] for at in homes}
+            for kept in itertools.product(*places):
+                some = tuple(place for place in kept if place is not None)
+                if not homes and not some and order:
+                    continue
+                at_home = own | {pair for place in some for pair in place.users}
+                base = sum(place.bits for place in some)
+                cases = []
+                for at, problem in enumerate(tiles):
+                    alive = sum(
+                        bits
+                        for number, bits in room_of.items()
+                        if self.shared[number].first <= at <= self.shared[number].last
+                    )
+                    names = frozenset(problem.tensors[t].name for layer, t in at_home if layer == at)
+                    cases.append(BranchCase(problem, names, base + alive))
+                if any(case.reserved_bits > self.room for case in cases):
+                    continue
+                energy = sum(self._fill_pj(place) for place in some)
+                yield Choice(tuple(order), homes, some, tuple(cases), visits, energy)
+
+    def _external(self) -> list[tuple[Pair, ...]]:
+        """Return the users of each operand that no layer of the interval makes, and that the home may keep."""
+        shared = {pair for tensor in self.shared for pair in tensor.users.items()}
+        groups = [tuple(tensor.users.items()) for tensor in self.shared if not tensor.made and tensor.alike]
+        groups += [
+            ((at, own),)
+            for at, problem in enumerate(self.problems)
+            for own, tensor in enumerate(problem.tensors)
+            if not tensor.is_output and (at, own) not in shared
+        ]
+        return [users for users in groups if all(self._may_keep(*pair) for pair in users)]
+
+    def _may_keep(self, at: int, own: int) -> bool:
+        """Return whether the home may keep a tensor whose coordinates are single dimensions."""
+        tensor = self.problems[at].tensors[own]
+        terms = [name for rank in tensor.projection for name in rank.terms]
+        plain = all(set(rank.terms.values()) == {1} and len(rank.terms) == 1 for rank in tensor.projection)
+        return plain and len(set(terms)) == len(terms) and self.home.may_hold(tensor)
+
+    def _places(self, users: Sequence[Pair], order: Sequence[tuple[Axis, int]]) -> list[Kept | None]:
+        """Return where a tile of an operand may be kept: right outside a loop that does not move it.
+
+        Elsewhere a place further in has fewer words, and is filled as often. Right outside the branches, only an operand
+        of several layers gains.
+        """
+        moving = []
+        for axis, _ in order:
+            moved = {
+                list(self.problems[at].dimensions)[axis[at]] in self.problems[at].tensors[own].dimensions
+                for at, own in users
+            }
+            if len(moved) > 1:
+                return [None]  # one layer would need another tile than the others
+            moving.append(moved == {True})
+        several = len(users) > 1
+        places: list[Kept | None] = [None]
+        for depth in range(len(order) + 1):
+            if (depth == len(order) and several) or (depth < len(order) and not moving[depth]):
+                outside = order[:depth]
+                words, bits = self._bits(users, outside)
+                fills = math.prod(self.problems[0].sizes[axis[0]] // tile for axis, tile in outside)
+                if bits <= self.room:
+                    places.append(Kept(tuple(users), depth, fills, words, bits))
+        return places
+
+    def fill_once_pj(self, at: int, own: int) -> float:
+        """Return pJ that fill the home with a whole tensor of a layer."""
+        problem = self.problems[at]
+        words = problem.tensor_words(problem.tensors[own])
+        return self._fill_pj(Kept(((at, own),), 0, 1, words, 0))
+
+    def _fill_pj(self, kept: Kept) -> float:
+        at, own = kept.users[0]
+        tensor = self.problems[at].tensors[own]
+        outer = self.outer.memory_for(tensor)
+        assert outer is not None, "the outermost cluster may hold all tensors"
+        words = kept.words * kept.fills
+        return tensor_pj(outer, tensor, words, 0, 0) + tensor_pj(self.home, tensor, 0, words, 0)
+
+
+def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for count in range(len(items), -1, -1):
+        yield from itertools.combinations(items, count)
+
+
+def fused_interval(
+    interval: TiledInterval,
+    first: int,
+    branches: Branches,
+    objective: Objective,
+    most: float,
+    limits: Limits,
+) -> Fused:
+    """Return the best choice of an interval, and a lower bound on all of them.
+
+    Args:
+        most: a known cost: choices that cost no less are not of interest.
+    """
+    best, best_value, best_costs = None, math.inf, (math.inf, math.inf)
+    heap: list[tuple[float, int, Choice]] = []
+    bound = 0.0
+
+    def lower(choice: Choice) -> float:
+        energy, cycles = choice.energy_pj, 0.0
+        for case in choice.cases:
+            least = branches.least(case)
+            energy, cycles = energy + least[0] * choice.visits, cycles + least[1] * choice.visits
+        return objective.value(energy, cycles)
+
+    counter = itertools.count()
+    listed: list[Choice] = []
+    try:
+        for choice in interval.choices():
+            limits.check()
+            listed.append(choice)
+            if len(listed) > MOST_CHOICES:
+                raise OutOfTime
+        whole: dict[tuple[int, frozenset[str], tuple[int, ...]], BranchCase] = {}
+        for choice in listed:
+            for at, case in enumerate(choice.cases):
+                own = case.problem.output.dimensions
+                sizes = {
+                    name: size if name in own else case.problem.dimensions[name]
+                    for name, size in interval.problems[at].dimensions.items()
+                }
+                key = at, case.at_home, tuple(sizes.values())
+                if key not in whole and interval.branches.is_free:
+                    problem = interval.problems[at].replace(
+                        {f"dimensions.{name}": size for name, size in sizes.items()}
+                    )
+                    whole[key] = BranchCase(problem, case.at_home, 0)
+        branches.ask(list(whole.values()))
+        heap = [(lower(choice), next(counter), choice) for choice in listed]
+        heapq.heapify(heap)
+        while heap:
+            limits.check()
+            value, number, choice = heapq.heappop(heap)
+            now = lower(choice)
+            if now > value * (1 + TOLERANCE) and heap and now > heap[0][0]:
+                heapq.heappush(heap, (now, number, choice))
+                continue
+            bound = now
+            if now >= min(best_value, most) * (1 - TOLERANCE):
+                break
+            missing = [branches.next_of(case) for case in choice.cases if not branches.is_known(case)]
+            if missing:
+                heapq.heappush(heap, (now, number, choice))
+                branches.ask(missing)
+                continue
+            costs = [branches.costs(case) for case in choice.cases]
+            energy = choice.energy_pj + choice.visits * math.fsum(cost.energy_pj for cost in costs)
+            cycles = choice.visits * math.fsum(cost.cycles for cost in costs)
+            if objective.value(energy, cycles) < best_value:
+                best, best_value, best_costs = choice, objective.value(energy, cycles), (energy, cycles)
+        else:
+            bound = min(best_value, most)
+    except OutOfTime:
+        bound = heap[0][0] if heap else bound
+        if branches.is_cut:
+            raise
+    entries = () if best is None else tuple(branches.best(case).entries for case in best.cases)
+    return Fused(first, *best_costs, min(bound, best_value), best, entries)
