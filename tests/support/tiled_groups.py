@@ -1,0 +1,283 @@
+"""Brute force over nests of shared loops on random hierarchies, to compare with the bound and the result of the group mapper.
+
+cd tests && python -m support.tiled_groups 500 --start 0
+
+Every nest of shared loops is built as a group mapping, with each operand and each result kept at any depth or nowhere, and
+priced by `timeloop`. Nothing is pruned, and nothing of the search is used but the host's branch table: `test_proofs.py`
+judges the mapper of single layers. The result is executed by `oracle`, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+from collections.abc import Iterator
+from functools import partial
+from random import Random
+from typing import Any
+
+from support.tally import tally
+from tilewright.application.run.branch_table import BranchTable
+from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.group_search import branch_table
+from tilewright.plugin.groupmapper import BranchCase, BranchCost, GroupResult, GroupTask
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.objective import CYCLES, EDP, ENERGY, Objective
+from tilewright.schema.problem import Problem
+from tilewright_mappers.fused.group import FusedGroupMapper
+
+ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop", {"link_transfers": False})
+CHAINS: tuple[tuple[dict[str, str], ...], ...] = (
+    ({"T0": "ma", "W0": "ab", "T1": "mb"}, {"T1": "mb", "W1": "bc", "T2": "mc"}),
+    ({"Q": "hmd", "K": "hnd", "P": "hmn"}, {"P": "hmn", "V": "hne", "Z": "hme"}),
+    ({"T0": "ma", "W0": "ab", "T1": "mb"}, {"T0": "ma", "W1": "ac", "T2": "mc"}),
+    (
+        {"T0": "ma", "W0": "ab", "T1": "mb"},
+        {"T1": "mb", "W1": "bc", "T2": "mc"},
+        {"T2": "mc", "W2": "cd", "T3": "md"},
+    ),
+    ({"Q": "hmd", "K": "hnd", "P": "hmn"}, {"P": "hmn", "V": "hne", "Z": "hme"}, {"Z": "hme", "W": "hef", "O": "hmf"}),
+)
+"""Tensors of each layer, with a letter for each dimension; the last one is the result."""
+
+
+KNOWN: dict[Any, dict[int, tuple[float, float, BranchCost]]] = {}
+"""Costs of branches by the room that others take."""
+
+
+class Case:
+    """A random group on a random machine: memories, then an array, then registers."""
+
+    def __init__(self, seed: int) -> None:
+        random = Random(seed)
+        self.layers = random.choice(CHAINS)
+        letters = sorted({at for own in self.layers for ranks in own.values() for at in ranks})
+        few = len(self.layers) > 2
+        self.sizes = {at: random.choice((1, 1, 2) if few else (1, 2, 2, 3, 4)) for at in letters}
+        self.capacity = random.choice((4, 6, 8, 12, 16, 24, 40))
+        self.objective: Objective = random.choice((ENERGY, ENERGY, CYCLES, EDP))
+        self.levels = random.choice((1, 2))
+        self.units = random.choice((1, 2, 4))
+        self.energies = [random.choice(able) for able in ([50, 200], [4, 20], [1, 3], [0.1, 0.5])]
+        self.bandwidths = [random.choice((None, None, 1, 4)) for _ in range(4)]
+        self.held = random.choice((None, ["weight"], ["output"], ["input", "output"]))
+        self.fixed = random.random() < 0.3
+
+    def architecture(self) -> dict[str, Any]:
+        names = ["DRAM", "Home", "Local", "Register"]
+        memories = [
+            {
+                "name": name,
+                "read_energy_pj": energy,
+                "write_energy_pj": energy * 1.25,
+                "shared_bandwidth_words_per_cycle": bandwidth,
+            }
+            for name, energy, bandwidth in zip(names, self.energies, self.bandwidths, strict=True)
+        ]
+        memories[1]["capacity_words"] = self.capacity
+        memories[2]["capacity_words"] = 4
+        memories[3] |= {"capacity_words": 2, "holds": self.held}
+        clusters: list[dict[str, Any]] = [{"name": one["name"], "memories": [one]} for one in memories]
+        if self.levels == 1:
+            del clusters[2]
+        clusters[-2]["fanout"] = {"size": self.units}
+        return {"name": "machine", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
+
+    def group(self, first: int = 0, last: int | None = None) -> GroupMapping:
+        """Return some of the layers, without loops that they share."""
+        own = self.layers[first : len(self.layers) if last is None else last + 1]
+        layers = [
+            {
+                "name": f"L{number}",
+                "dimensions": {at: self.sizes[at] for at in sorted({at for ranks in tensors.values() for at in ranks})},
+                "tensors": [
+                    {"name": name, "role": role, "projection": list(ranks)}
+                    for (name, ranks), role in zip(tensors.items(), ("input", "weight", "output"), strict=True)
+                ],
+            }
+            for number, tensors in enumerate(own, first)
+        ]
+        users: dict[str, dict[str, str]] = {}
+        for number, tensors in enumerate(own, first):
+            for name in tensors:
+                users.setdefault(name, {})[f"L{number}"] = name
+        edges = [{"tensor": name, "layers": used} for name, used in users.items() if len(used) > 1]
+        kept = [name if len(used) > 1 else f"{next(iter(used))}.{name}" for name, used in users.items()]
+        inner = self.architecture()["clusters"][-1]["name"]
+        branches = [
+            {
+                "layer": layer["name"],
+                "entries": [
+                    {
+                        "target": inner,
+                        "temporal_order": list(layer["dimensions"]),
+                        "temporal_tile_sizes": dict.fromkeys(list(layer["dimensions"]), 1),
+                    }
+                ],
+            }
+            for layer in layers
+        ]
+        return GroupMapping.model_validate(
+            {
+                "name": f"group {first}",
+                "layers": layers,
+                "edges": edges,
+                "tree": {"entries": [{"target": "DRAM", "keep": kept}], "branches": branches},
+                "architecture": self.architecture(),
+            }
+        )
+
+
+def trees(group: GroupMapping, table: BranchTable, objective: Objective) -> Iterator[GroupMapping]:
+    """Yield the group mappings with one nest of shared loops that no sum crosses, for all places of all tensors."""
+    problems, users = list(group.layers), group.users
+    made = [name for name in users if group.maker(name) is not None and len(users[name]) > 1]
+    letters = [
+        at
+        for at in problems[0].dimensions
+        if all(at in problem.output.dimensions for problem in problems)
+        and all(
+            at in problem.tensor(own).dimensions
+            for name in made
+            for problem in problems
+            for layer, own in users[name].items()
+            if layer == problem.name
+        )
+    ]
+    for count in range(len(letters) + 1):
+        for order in itertools.permutations(letters, count):
+            sizes = [
+                [n for n in range(1, problems[0].dimensions[at]) if problems[0].dimensions[at] % n == 0] for at in order
+            ]
+            for tiles in itertools.product(*sizes):
+                yield from placed(group, table, objective, dict(zip(order, tiles, strict=True)), made)
+
+
+def placed(
+    group: GroupMapping, table: BranchTable, objective: Objective, loops: dict[str, int], made: list[str]
+) -> Iterator[GroupMapping]:
+    """Yield the group mappings with some shared loops: results at home or not, operands kept at any depth or not."""
+    users, (outer, inner) = group.users, (cluster.name for cluster in group.architecture.clusters[:2])
+    operands = [name for name in users if group.maker(name) is None]
+    axes = {at: dict.fromkeys((problem.name for problem in group.layers), at) for at in loops}
+    depths = [None, *range(len(loops) + 1)]
+    for homes in itertools.product((False, True), repeat=len(made)):
+        at_home = [name for name, is_home in zip(made, homes, strict=True) if is_home]
+        for places in itertools.product(depths, repeat=len(operands)):
+            kept = {name: depth for name, depth in zip(operands, places, strict=True) if depth is not None}
+            entries: list[dict[str, Any]] = [{"target": inner, "keep": [n for n, depth in kept.items() if depth == 0]}]
+            for depth, (at, tile) in enumerate(loops.items(), 1):
+                own = [n for n, place in kept.items() if place == depth]
+                entries.append({"target": inner, "keep": own, "temporal_tile_sizes": {at: tile}})
+            entries[-1]["keep"] += at_home
+            words = {
+                n: _words(group, n, dict(list(loops.items())[: kept.get(n, len(loops))])) for n in (*kept, *at_home)
+            }
+            names, branches = [problem.name for problem in group.layers], list[dict[str, Any]]()
+            for number, problem in enumerate(group.layers):
+                alive = sum(
+                    size
+                    for name, size in words.items()
+                    if name in kept
+                    or min(map(names.index, users[name])) <= number <= max(map(names.index, users[name]))
+                )
+                own_home = frozenset(
+                    used[problem.name] for name, used in users.items() if name in words and problem.name in used
+                )
+                tile = problem.replace({f"dimensions.{at}": size for at, size in loops.items()})
+                home = group.architecture.memories[1]
+                if alive > (home.usable_words or math.inf):
+                    break
+                cost = _cost(table, BranchCase(tile, own_home, alive * home.word_bits), objective)
+                if not math.isfinite(cost.energy_pj):
+                    break
+                branches.append({"layer": problem.name, "entries": list(cost.entries)})
+            if len(branches) < len(names):
+                continue
+            root = [{"target": outer, "keep": [name for name in users if name not in at_home]}, *entries]
+            yield GroupMapping.model_validate(
+                group.to_data() | {"axes": axes, "tree": {"entries": root, "branches": branches}}
+            )
+
+
+def _cost(table: BranchTable, case: BranchCase, objective: Objective) -> BranchCost:
+    """Return the cost of a branch. Less room costs no less: where it costs the same, so does all room between."""
+    known = KNOWN.setdefault((id(table), case.problem.content_key, case.at_home, objective), {})
+    room = case.reserved_bits
+    if room not in known:
+        above = min((at for at in known if at > room), default=None)
+        below = max((at for at in known if at < room), default=None)
+        if above is not None and below is not None and known[above][:2] == known[below][:2]:
+            return known[above][2]
+        (cost,) = table.branches([case], objective)
+        known[room] = cost.energy_pj, cost.cycles, cost
+    return known[room][2]
+
+
+def _words(group: GroupMapping, name: str, sizes: dict[str, int]) -> int:
+    layer, own = next(iter(group.users[name].items()))
+    problem: Problem = next(one for one in group.layers if one.name == layer)
+    return math.prod(sizes.get(at, problem.dimensions[at]) for at in problem.tensor(own).dimensions)
+
+
+def brute(case: Case, table: BranchTable) -> float:
+    """Return the least cost of all cuts into intervals, each with one nest; inf if there is none."""
+    count = len(case.layers)
+    fronts: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    objectives = (case.objective,) if case.objective.is_additive else (case.objective, ENERGY, CYCLES)
+    for first, last in itertools.combinations_with_replacement(range(count), 2):
+        costs = set[tuple[float, float]]()
+        for objective in objectives:
+            for tree in trees(case.group(first, last), table, objective):
+                report = evaluate_group(TIMELOOP, tree)
+                assert report.valid, (report.reasons, str(tree))
+                costs.add((report.energy_pj or 0.0, float(report.cycles or 0)))
+        fronts[first, last] = list(costs)
+    best: list[list[tuple[float, float]]] = [[(0.0, 0.0)]]
+    for end in range(count):
+        rows = [
+            (row[0] + cost[0], row[1] + cost[1])
+            for start in range(end + 1)
+            for row in best[start]
+            for cost in fronts[start, end]
+        ]
+        best.append(rows)
+    return min((case.objective.value(*row) for row in best[count]), default=math.inf)
+
+
+def found(case: Case, table: BranchTable) -> GroupResult:
+    """Return the result of the built-in group mapper."""
+    task = GroupTask(case.group(), partial(evaluate_group, TIMELOOP), case.objective, None, table)
+    return FusedGroupMapper().search_group(task)
+
+
+def outcome(seed: int) -> str:
+    """Compare the result of a seed with brute force."""
+    case = Case(seed)
+    KNOWN.clear()
+    table = branch_table(case.group().architecture, TIMELOOP)
+    result, least = found(case, table), brute(case, table)
+    value = result.of(case.objective)
+    executed = evaluate_group(ORACLE, result.group)
+    if executed.valid and abs((executed.of(case.objective) or 0) - value) > 1e-6 * value:
+        return f"WRONG: executed {executed.of(case.objective)}, counted {value}"
+    if result.bound > least * (1 + 1e-6):
+        return f"WRONG: bound {result.bound} is above {least}"
+    if value > least * (1 + 1e-6):
+        return f"{'WRONG' if case.objective.is_additive else 'worse'}: {value}, but {least} exists by {case.objective}"
+    return "proved" if result.proved else f"equal, bound lower by {case.objective}"
+
+
+def main() -> int:
+    """Print the outcomes; 1 if one is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--start", type=int, default=0)
+    arguments = parser.parse_args()
+    return tally(outcome, range(arguments.start, arguments.start + arguments.count), "groups")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
