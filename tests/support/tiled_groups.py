@@ -67,7 +67,7 @@ class Case:
 
     def architecture(self) -> dict[str, Any]:
         names = ["DRAM", "Home", "Local", "Register"]
-        memories = [
+        memories: list[dict[str, Any]] = [
             {
                 "name": name,
                 "read_energy_pj": energy,
@@ -186,11 +186,11 @@ def placed(
                 own_home = frozenset(
                     used[problem.name] for name, used in users.items() if name in words and problem.name in used
                 )
-                tile = problem.replace({f"dimensions.{at}": size for at, size in loops.items()})
+                inner_problem = problem.replace({f"dimensions.{at}": size for at, size in loops.items()})
                 home = group.architecture.memories[1]
                 if alive > (home.usable_words or math.inf):
                     break
-                cost = _cost(table, BranchCase(tile, own_home, alive * home.word_bits), objective)
+                cost = _cost(table, BranchCase(inner_problem, own_home, alive * home.word_bits), objective)
                 if not math.isfinite(cost.energy_pj):
                     break
                 branches.append({"layer": problem.name, "entries": list(cost.entries)})

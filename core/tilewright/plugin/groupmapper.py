@@ -80,6 +80,8 @@ class GroupTask:
         seconds: Time limit; None: no limit. A search returns its best mapping when the time is over, and when the user
             interrupts (`tilewright.interrupts`).
         branches: Maps single layers inside shared loops; None: the host offers none.
+        apart: Pairs of layers that exchange words which no edge states. No shared loop may have both inside.
+        rows: Dimensions of layers that no shared loop may step, because an operator between layers needs their values together.
     """
 
     group: GroupMapping
@@ -87,6 +89,8 @@ class GroupTask:
     objective: Objective = ENERGY
     seconds: float | None = None
     branches: BranchMapper | None = None
+    apart: frozenset[tuple[str, str]] = frozenset()
+    rows: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ class GroupResult:
         bound: Lower bound on the objective of all mappings in the space that the spec names.
         proved: `group` has the least cost in this space.
         unfused_proved: `unfused` has the least cost of its mappings without fusion.
+        space: The mappings that the bound covers; empty: those that the spec names.
         by_branches: The bound is a sum of those of `GroupTask.branches`, so it covers words that neighbours forward.
     """
 
@@ -112,6 +117,7 @@ class GroupResult:
     bound: float
     proved: bool
     unfused_proved: bool
+    space: str = ""
     by_branches: bool = False
 
     def of(self, objective: Objective) -> float:

@@ -224,7 +224,7 @@ def fuse(
         chosen,
         proved,
         searcher.record,
-        searcher.spec.space,
+        searched.space or searcher.spec.space,
         certificate,
         bound,
         unfused_proved=exact and searched.unfused_proved,
@@ -288,6 +288,10 @@ def _certificate(
         proof_version=mapper.spec.proof_version,
         versions=versions_of(mapper.record, model.record),
         claim=GroupClaim(
-            unfused=without, mapper=mapper.record, space=mapper.spec.space, model=model.record, group=searched.group
+            unfused=without,
+            mapper=mapper.record,
+            space=searched.space or mapper.spec.space,
+            model=model.record,
+            group=searched.group,
         ),
     ).sealed()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.application.api.mapping_report import graph_table
 from tilewright.application.api.network_fusion import NetworkFusion
 from tilewright.application.documents.searches import FusedLink
-from tilewright.application.run.resident import home_of
+from tilewright.application.run.case_costs import home_of
 from tilewright.mapspace.room import shared_words
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.workload import Layer, Workload, costed_graph
@@ -109,6 +109,8 @@ class FusionGraph(Tabular):
         """Return why an operand does not stay; None if it does. A sum of several results is complete with the last one."""
         maker = max(makers, key=self._order.__getitem__)
         if any(operand in kept.operands.get(reader.name, ()) for kept in self.fusion.residents if kept.maker == maker):
+            return None
+        if any(part.keeps(maker, reader.name) for part in self.fusion.parts):
             return None
         home = home_of(self.architecture)
         if maker in self.fusion.gain.may_stay and home is not None:

@@ -13,12 +13,20 @@ from tilewright.application.api.call_arguments import checked
 from tilewright.application.api.keywords import settings_of
 from tilewright.application.api.plan import Plan, Sources, folder_of, warn_of_inputs
 from tilewright.application.api.settings import MapSettings
-from tilewright.application.documents.searches import FusedNetworkOutput, GainOutput, NetworkLayer, Resident
+from tilewright.application.documents.searches import (
+    FusedNetworkOutput,
+    GainOutput,
+    NetworkGroupOutput,
+    NetworkLayer,
+    Resident,
+)
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.case_costs import LayerCost
+from tilewright.application.run.group_search import build_group_mapper
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.application.run.resident import Intermediate, ResidentNetwork, group_of
+from tilewright.application.run.tiled_network import TiledPart, tiled_runs, with_runs
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason, TilewrightError
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.reports.costs import COSTS
@@ -145,9 +153,10 @@ class NetworkFusion(Tabular):
     Attributes:
         gain: the bound before the search of residents.
         residents: the results that stay in `gain.home`.
-        costs: cost of each layer of the workload, in order.
+        parts: the layers that share loops, as group mappings.
+        costs: cost of each layer of the workload, in order; of those in `parts` without fusion.
         energy_pj, cycles: of the whole network.
-        bound: lower bound on the objective over all choices of residents. None if no result is known to have a choice,
+        bound: lower bound on the objective over all choices of residents; with `parts` that of all fusion. None if no result is known to have a choice,
             because the workload does not state whose results are read. With `claimed_by`, it is the claim of plugins that are
             not built in, and nothing is `proved`.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
@@ -166,6 +175,7 @@ class NetworkFusion(Tabular):
     certificate: Certificate[NetworkClaim] | None = None
     folder: Path | None = None
     unwritten: OutputError | None = None
+    parts: tuple[TiledPart, ...] = ()
 
     def __repr__(self) -> str:
         return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
@@ -188,7 +198,7 @@ class NetworkFusion(Tabular):
     @property
     def saved(self) -> float:
         """Saving against the cost without fusion, as a fraction."""
-        return 1 - self.value / self.gain.unfused if self.residents else 0.0
+        return 1 - self.value / self.gain.unfused if self.residents or self.parts else 0.0
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map NET --fuse --json`."""
@@ -198,6 +208,15 @@ class NetworkFusion(Tabular):
             residents=[
                 Resident(maker=resident.maker, readers=list(resident.operands), words=resident.words)
                 for resident in self.residents
+            ],
+            groups=[
+                NetworkGroupOutput(
+                    layers=list(part.layers),
+                    count=part.count,
+                    **COSTS.data("layers", part.report),
+                    mapping=part.mapping.to_data(),
+                )
+                for part in self.parts
             ],
             layers=[
                 NetworkLayer(
@@ -210,12 +229,19 @@ class NetworkFusion(Tabular):
         ).data()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dict per layer."""
-        staying = {resident.maker for resident in self.residents}
-        return [
-            {"layer": name} | COSTS.data("layers", cost) | {"result_stays": name in staying}
-            for name, cost in zip(self.layers, self.costs, strict=True)
-        ]
+        """Return one dict per layer; layers that share loops have one together."""
+        staying, rows = {resident.maker for resident in self.residents}, list[dict[str, Any]]()
+        starts = {part.first: part for part in self.parts}
+        together = {number for part in self.parts for number in range(part.first + 1, part.last + 1)}
+        for number, (name, cost) in enumerate(zip(self.layers, self.costs, strict=True)):
+            part = starts.get(number)
+            if part is not None:
+                rows.append(
+                    {"layer": " + ".join(part.layers)} | COSTS.data("layers", part.report) | {"result_stays": True}
+                )
+            elif number not in together:
+                rows.append({"layer": name} | COSTS.data("layers", cost) | {"result_stays": name in staying})
+        return rows
 
     def tables(self) -> Sequence[Table | str]:
         column = _column(self.gain.objective)
@@ -230,9 +256,16 @@ class NetworkFusion(Tabular):
         for resident in self.residents:
             staying.add_row(resident.maker, ", ".join(resident.operands), resident.words)
         told = [] if self.bound is None else [self._proved]
-        if self.gain.unknown or not self.residents:
+        if self.gain.unknown or not (self.residents or self.parts):
             told.append(self.gain.told)
         shown: list[Table | str] = ["", staying] if self.residents else []
+        if self.parts:
+            sharing = Table(
+                Column("layers", wrapped=True), numbers("times"), *COSTS.columns("fuse"), title="share loops"
+            )
+            for part in self.parts:
+                sharing.add_row(", ".join(part.layers), part.count, *COSTS.data("fuse", part.report).values())
+            shown += ["", sharing, *(text for part in self.parts for text in ("", part.mapping.titled()))]
         return [table, *told, *self.gain.space, *shown]
 
     def messages(self) -> list[str]:
@@ -248,6 +281,8 @@ class NetworkFusion(Tabular):
     @property
     def _proved(self) -> str:
         count = len(self.gain.may_stay)
+        if self.parts:
+            return f"of all fusion in {self.gain.home}, proved: {proof(self.gap, self.claimed_by)}"
         some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
         return f"in the layers' map spaces, proved among {some}: {proof(self.gap, self.claimed_by)}"
 
@@ -300,19 +335,24 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         files.clear()
     gain = gain_of(network)
     placed = network.place()
+    runs = [] if plan.workload.unknown else tiled_runs(network, placed, build_group_mapper(), settings["seconds"])
+    placed, parts = with_runs(placed, network, runs), tuple(part for run in runs for part in run.parts)
     names = tuple(layer.name for layer in plan.workload.layers)
     bound = placed.bound if gain.has_choice else None
     figures = placed.energy_pj, placed.cycles, bound
+    whole = None if runs else group_of(network, placed)
     fusion = NetworkFusion(
-        gain, names, placed.residents, placed.costs, *figures, group_of(network, placed), network.claimed_by
+        gain, names, placed.residents, placed.costs, *figures, whole, network.claimed_by, parts=parts
     )
-    if plan.named and not network.configuration.constraints.uneven:
+    if plan.named and not runs and not network.configuration.constraints.uneven:
         fusion = replace(fusion, certificate=_certificate(fusion, network, settings))
     if files is None:
         return fusion
     files.write("network.json", json.dumps(fusion.data(), indent=1) + "\n")
     if fusion.group is not None:
         files.write("group.yaml", fusion.group.to_yaml())
+    for number, part in enumerate(fusion.parts, 1):
+        files.write(f"group_{number}.yaml", part.mapping.to_yaml())
     if fusion.certificate is not None:
         files.write("network.certificate.yaml", fusion.certificate.to_yaml())
     return replace(fusion, folder=files.path, unwritten=files.failure)

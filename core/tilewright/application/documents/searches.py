@@ -419,6 +419,19 @@ class NetworkLayer(Document):
     """The mapping in the form of its file."""
 
 
+class NetworkGroupOutput(Document):
+    """Layers of a fused network that share loops."""
+
+    _figures = ((COSTS, "layers"),)
+
+    layers: list[str]
+    """Names of the layers, in order of execution."""
+    count: int
+    """How often they are executed."""
+    mapping: GroupData
+    """The group mapping in the form of its file."""
+
+
 class FusedLink(Document):
     """Result that a layer reads."""
 
@@ -457,7 +470,9 @@ class FusedNetworkOutput(GainOutput):
     """Whether no choice costs less."""
     residents: list[Resident]
     """Results that stay."""
+    groups: list[NetworkGroupOutput]
+    """Layers that share loops."""
     layers: list[NetworkLayer]
-    """Layers in the order of the workload."""
+    """Layers in the order of the workload; those of a group with their costs without fusion."""
     links: list[FusedLink] | None = None
     """With `--graph`: results that layers read."""

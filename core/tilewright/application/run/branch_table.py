@@ -57,6 +57,10 @@ class BranchTable:
             return BranchCost(bound=cost.bound)
         cluster = self.configuration.architecture.cluster_of(home.name).name
         entries = layer_entries(layer.result.best, self.configuration.architecture, cluster, case.at_home)
-        used = next((level.tensors for level in layer.report.levels if level.name == home.name), {})
-        bits = sum(counts.tile_words * home.bits_of(case.problem.tensor(name)) for name, counts in used.items())
+        bits = sum(
+            counts.tile_words * home.bits_of(case.problem.tensor(name))
+            for level in layer.report.levels
+            if level.name == home.name
+            for name, counts in level.tensors.items()
+        )
         return BranchCost(cost.energy_pj, cost.cycles, cost.bound, bits, tuple(entries))

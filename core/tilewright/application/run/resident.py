@@ -311,14 +311,18 @@ class ResidentNetwork:
 
         The bound is meaningless if the workload has `unknown` layers.
         """
-        asked = [(self.case(at, frozenset()), *self._freest(at)) for at in range(len(self.workload.layers))]
-        self.cases.ask([case for cases in asked for case in cases])
+        numbers = range(len(self.workload.layers))
+        self.cases.ask([case for at in numbers for case in (self.case(at, frozenset()), *self._freest(at))])
         plain, least = 0.0, 0.0
-        for layer, cases in zip(self.workload.layers, asked, strict=True):
-            costs = [self.costs.get(case, LayerCost(math.inf, 0.0)) for case in cases]
-            plain += layer.count * costs[0].value
-            least += layer.count * min(cost.bound for cost in costs)
+        for number, layer in enumerate(self.workload.layers):
+            plain += layer.count * self.costs.get(self.case(number, frozenset()), LayerCost(math.inf, 0.0)).value
+            least += layer.count * self.least(number)
         return plain, least
+
+    def least(self, number: int) -> float:
+        """Return a lower bound of a layer in all mappings with residents, whole or in tiles, after `gain`."""
+        cases = (self.case(number, frozenset()), *self._freest(number))
+        return min(self.costs.get(case, LayerCost(math.inf, 0.0)).bound for case in cases)
 
     def _freest(self, number: int) -> list[Case]:
         """Return cases such that every other one of the layer costs no less than one of them (docs/fusion.md, Lemma 4)."""

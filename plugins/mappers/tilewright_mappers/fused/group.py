@@ -14,8 +14,8 @@ from tilewright.mapspace.exact import group_overflow
 from tilewright.mapspace.group_legality import group_legality
 from tilewright.mapspace.group_padding import existing_words
 from tilewright.mapspace.room import shared_words
-from tilewright.plugin.groupmapper import GroupResult, GroupTask
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.plugin.groupmapper import BranchMapper, GroupResult, GroupTask
+from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem, Rank
@@ -33,6 +33,9 @@ FEW = (2, 3, 4, 6, 8)
 
 FIRST = 1.0
 """Time in seconds for the first mapping, without fusion. If it does not suffice, only whole tiles are tried."""
+
+MOST_UNITS = 16
+"""Units of the largest array whose trees are listed. Groups on larger ones are searched by the host's mapper of layers."""
 
 QUICK = 50.0
 """Time in seconds that these first searches share if there is no time limit. Else they share half of it."""
@@ -52,9 +55,10 @@ class FusedGroupMapper:
                 does not fit.
         """
         group, objective, seconds = task.group, task.objective, task.seconds
-        if not _is_flat(group.architecture):
-            return _on_hierarchy(task)
         reasons = tuple(_uncovered(group))
+        if task.branches is not None and task.branches.home is not None:
+            if reasons or group.architecture.compute_instances > MOST_UNITS:
+                return _on_hierarchy(task, task.branches, task.branches.home)
         if reasons:
             raise NotConformableError("the search of fused groups", reasons)
         shared, limits = list(_shared(group, group.architecture.memories[1])), Limits()
@@ -94,37 +98,23 @@ class FusedGroupMapper:
         )
 
 
-def _is_flat(architecture: Architecture) -> bool:
-    """Return whether an architecture has two memories and one compute unit, whose trees have a search of their own."""
-    return len(architecture.memories) == 2 and inside.has_one_unit(architecture)
-
-
-def _on_hierarchy(task: GroupTask) -> GroupResult:
+def _on_hierarchy(task: GroupTask, branches: BranchMapper, home: Memory) -> GroupResult:
     """Search a group on any hierarchy, by the host's mapper of layers."""
     group, limits = task.group, Limits()
     if task.seconds is not None:
         limits.ends = limits.now() + task.seconds
-    home = None if task.branches is None else task.branches.home
-    reasons = (
-        []
-        if home is not None
-        else [
-            Reason(
-                code="hardware",
-                where=group.architecture.name,
-                message="no single on-chip memory may hold operands and results",
-            )
-        ]
-    )
-    if reasons or home is None:
-        raise NotConformableError("the search of fused groups", reasons)
     problems = [_problem(group, name) for name in _order(group)]
     shared = list(_shared(group, home))
     try:
         axes = _axes(group, shared, limits)
     except OutOfTime:
         axes = []
-    return tiled(task, problems, shared, axes, limits)
+
+    def has_row(axis: Dimensions) -> bool:
+        return any((problems[at].name, list(problems[at].dimensions)[number]) in task.rows for at, number in axis)
+
+    padded = frozenset(problem.name for problem in problems if any(padding.padding(group, problem.name)))
+    return tiled(task, branches, home, problems, shared, [axis for axis in axes if not has_row(axis)], padded, limits)
 
 
 def _search(

@@ -10,12 +10,21 @@ from typing import Any
 from tilewright.errors import NotConformableError, Reason
 from tilewright.interrupts import mark_result_found
 from tilewright.plugin.groupmapper import BranchCase, BranchMapper, GroupResult, GroupTask
+from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.solution import Axis, Shared
 from tilewright_mappers.fused.tiles import TOLERANCE, Branches, Choice, Fused, TiledInterval, fused_interval
+
+SPACE = (
+    "layers in the file's order, cut into intervals; in each one nest of shared loops that divide and that no sum crosses, "
+    "and branches of the layers' map spaces"
+)
+"""Space of the search, for users."""
+MOST_LAYERS = 4
+"""Layers of the longest interval that is fused. Longer ones are cut."""
 
 
 @dataclass(frozen=True)
@@ -28,34 +37,28 @@ class _Cut:
 
 
 class TiledGroup:
-    """The best sequence of fused intervals.
-
-    Args:
-        problems: the layers, in order.
-        shared: the tensors that several of them use.
-        axes: sets of dimensions (layer, dimension) that one loop may step.
-    """
+    """The best sequence of fused intervals; the arguments are those of `tiled`."""
 
     def __init__(
         self,
-        group: GroupMapping,
+        task: GroupTask,
+        mapper: BranchMapper,
+        home: Memory,
         problems: Sequence[Problem],
         shared: Sequence[Shared],
         axes: Sequence[frozenset[tuple[int, int]]],
-        mapper: BranchMapper,
-        objective: Objective,
+        padded: frozenset[str],
         limits: Limits,
     ) -> None:
-        home = mapper.home
-        assert home is not None, "the caller has checked it"
-        self.group, self.problems, self.shared, self.axes = group, problems, shared, axes
-        self.home, self.mapper, self.objective, self.limits = home, mapper, objective, limits
+        self.group, self.problems, self.shared, self.axes = task.group, problems, shared, axes
+        self.home, self.mapper, self.limits = home, mapper, limits
+        self.apart, self.padded = task.apart, padded
+        self.objective = objective = task.objective
         self.objectives = (objective,) if objective.is_additive else (objective, ENERGY, CYCLES)
         room = math.inf if home.usable_words is None else float(home.usable_words * home.word_bits)
         self.branches = {one: Branches(mapper, room, one, limits) for one in self.objectives}
         self.known: dict[tuple[int, int, Objective], Fused] = {}
         self.floors: dict[Objective, list[float]] = {}
-        self.interrupted = False
 
     def search(self) -> tuple[_Cut, float, _Cut]:
         """Return the best cut, a lower bound on the objective of all, and the best cut without fusion.
@@ -63,10 +66,15 @@ class TiledGroup:
         Raises:
             NotConformableError: A layer has no mapping.
         """
-        count = len(self.problems)
-        for at in range(count):
-            for objective in self.objectives:
-                self._solve(at, at, objective, math.inf)
+        count, ends = len(self.problems), self.limits.ends
+        self.limits.ends = math.inf  # without these there is no mapping at all
+        try:
+            for at in range(count):
+                for objective in self.objectives:
+                    self._solve(at, at, objective)
+        except OutOfTime:  # the user has interrupted
+            raise KeyboardInterrupt from None
+        self.limits.ends = ends
         plain = self._best()
         if not math.isfinite(plain.energy_pj):
             names = [problem.name for at, problem in enumerate(self.problems) if not self._is_mapped(at)]
@@ -75,12 +83,14 @@ class TiledGroup:
             ]
             raise NotConformableError(f"architecture {self.group.architecture.name}", reasons)
         try:
-            for objective in self.objectives if math.isfinite(self.limits.ends) else ():
+            for objective in self.objectives if math.isfinite(self.limits.ends) or count > MOST_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
-            for length in range(2, count + 1):
+            for length in range(2, min(count, MOST_LAYERS) + 1):
                 for first in range(count + 1 - length):
+                    if any(problem.name in self.padded for problem in self.problems[first : first + length]):
+                        continue
                     for objective in self.objectives:
-                        self._solve(first, first + length - 1, objective, math.inf)
+                        self._solve(first, first + length - 1, objective)
         except OutOfTime:
             pass
         except KeyboardInterrupt:
@@ -90,11 +100,11 @@ class TiledGroup:
     def _is_mapped(self, at: int) -> bool:
         return math.isfinite(self.known[at, at, self.objective].energy_pj)
 
-    def _solve(self, first: int, last: int, objective: Objective, most: float) -> None:
+    def _solve(self, first: int, last: int, objective: Objective) -> None:
         interval = TiledInterval(
             self.problems[first : last + 1],
             self._within(first, last),
-            self._axes(first, last) if last > first else (),
+            self._axes(first, last) if self._may_share(first, last) else (),
             self.group.architecture,
             self.home,
             self.mapper,
@@ -102,6 +112,11 @@ class TiledGroup:
         self.known[first, last, objective] = fused_interval(
             interval, first, self.branches[objective], objective, self._separate(first, last, objective), self.limits
         )
+
+    def _may_share(self, first: int, last: int) -> bool:
+        """Return whether the layers of an interval may share loops."""
+        names = {problem.name for problem in self.problems[first : last + 1]}
+        return last > first and not any(set(pair) <= names for pair in self.apart)
 
     def _separate(self, first: int, last: int, objective: Objective) -> float:
         """Return the least cost of an interval that is cut further; no tree of one nest needs to be found above it."""
@@ -223,18 +238,27 @@ def _front(rows: list[_Cut], objective: Objective) -> list[_Cut]:
 
 def tiled(
     task: GroupTask,
+    branches: BranchMapper,
+    home: Memory,
     problems: Sequence[Problem],
     shared: Sequence[Shared],
     axes: Sequence[frozenset[tuple[int, int]]],
+    padded: frozenset[str],
     limits: Limits,
 ) -> GroupResult:
     """Return the best group mapping in sequence of fused intervals.
 
+    Args:
+        problems: the layers, in order.
+        shared: the tensors that several of them use.
+        axes: sets of dimensions (layer, dimension) that one loop may step.
+        padded: layers with words that do not exist. A group does not move them, but their branches do: they are not fused, and
+            there is no bound.
+
     Raises:
         NotConformableError: A layer has no mapping, or the cost model refuses the group.
     """
-    assert task.branches is not None, "the caller has checked it"
-    search = TiledGroup(task.group, problems, shared, axes, task.branches, task.objective, limits)
+    search = TiledGroup(task, branches, home, problems, shared, axes, padded, limits)
     best, bound, plain = search.search()
     tree, unfused = Tree(search, best).group(), Tree(search, plain).group()
     report, plain_report = task.evaluate(tree), task.evaluate(unfused)
@@ -250,10 +274,12 @@ def tiled(
         energy_pj=report.energy_pj,
         cycles=report.cycles,
         unfused=unfused,
-        bound=min(bound, value),
+        bound=0.0 if padded else min(bound, value),
+        space=SPACE,
         by_branches=True,
-        proved=bound >= value * (1 - TOLERANCE),
-        unfused_proved=task.objective.is_additive
+        proved=not padded and bound >= value * (1 - TOLERANCE),
+        unfused_proved=not padded
+        and task.objective.is_additive
         and all(part.bound >= task.objective.value(part.energy_pj, part.cycles) * (1 - TOLERANCE) for part in sure),
     )
 

@@ -1,0 +1,227 @@
+"""Layers of a network that share loops, where that costs less than results that stay whole.
+
+Layers that follow one another and are executed equally often are one run. No result of a run stays at home beyond it, so
+runs are independent: each takes the cheaper of both ways.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tilewright.application.run.branch_table import BranchTable
+from tilewright.application.run.evaluation import evaluate_group
+from tilewright.application.run.group_search import BuiltGroupMapper
+from tilewright.application.run.network_groups import LeftOut, NetworkGroup, group_of_layers
+from tilewright.application.run.resident import Placement, ResidentNetwork
+from tilewright.errors import NotConformableError
+from tilewright.interrupts import stop_requested
+from tilewright.plugin.groupmapper import GroupTask
+from tilewright.reports import Report
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.group import Edge, GroupMapping, Part
+from tilewright.schema.mapping import Entry
+
+WORTH = 1e-4
+"""Least share of a run's cost that fusion might save, for the run to be searched."""
+
+
+@dataclass(frozen=True)
+class TiledPart:
+    """Layers of a network that share loops, as a group mapping with its report.
+
+    Attributes:
+        first, last: positions of the layers.
+        count: how often they are executed.
+        left_out: reads between them that are no edges, so that their words leave the chip.
+    """
+
+    first: int
+    last: int
+    count: int
+    mapping: GroupMapping
+    report: Report
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        return tuple(self.mapping.tree.layers())
+
+    def keeps(self, maker: str, reader: str) -> bool:
+        """Return whether words of one layer stay on chip until another one reads them."""
+        users, root = self.mapping.users, self.mapping.tree.entries[0].keep or ()
+        tensors = [name for name, used in users.items() if {maker, reader} <= used.keys()]
+        return any(self.mapping.maker(name) == maker and name not in root for name in tensors)
+
+
+@dataclass(frozen=True)
+class TiledRun:
+    """Layers of a network that follow one another: parts share loops, and the other layers are mapped on their own."""
+
+    first: int
+    last: int
+    parts: tuple[TiledPart, ...]
+
+
+def runs(network: ResidentNetwork) -> Iterator[tuple[int, int]]:
+    """Yield first and last position of the layers that follow one another and are executed equally often."""
+    layers, first = network.workload.layers, 0
+    for number, layer in enumerate(layers):
+        following = layers[number + 1] if number + 1 < len(layers) else None
+        if following is None or following.count != layer.count or following.after is None:
+            if number > first:
+                yield first, number
+            first = number + 1
+
+
+def tiled_runs(
+    network: ResidentNetwork, placed: Placement, mapper: BuiltGroupMapper, seconds: float | None
+) -> list[TiledRun]:
+    """Return the runs for which a group mapping costs less than results that stay whole.
+
+    Args:
+        placed: the best choice of results that stay whole.
+        seconds: time limit of all searches together.
+    """
+    if network.home is None:
+        return []
+    ends = math.inf if seconds is None else time.monotonic() + seconds
+    table = BranchTable(network.configuration, network.search)
+    found = []
+    for first, last in runs(network):
+        if stop_requested() or time.monotonic() > ends:
+            break
+        one = _tiled(network, placed, mapper, table, first, last, ends)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _tiled(
+    network: ResidentNetwork,
+    placed: Placement,
+    mapper: BuiltGroupMapper,
+    table: BranchTable,
+    first: int,
+    last: int,
+    ends: float,
+) -> TiledRun | None:
+    layers, configuration = network.workload.layers[first : last + 1], network.configuration
+    costs = placed.costs[first : last + 1]
+    before = math.fsum(cost.value for cost in costs)
+    least = math.fsum(network.least(number) for number in range(first, last + 1))
+    if not before - least > WORTH * before:
+        return None
+    architecture, *others = [configuration.architecture_for(layer.problem) for layer in layers]
+    if any(other != architecture for other in others):
+        return None
+    try:
+        joined = group_of_layers(network.workload, [layer.name for layer in layers], architecture)
+        if not joined.group.edges:
+            return None
+        task = GroupTask(
+            joined.group,
+            partial(evaluate_group, configuration.model),
+            configuration.objective,
+            None if math.isinf(ends) else max(0.0, ends - time.monotonic()),
+            table,
+            joined.apart,
+            frozenset().union(*joined.rows.values()),
+        )
+        result = mapper.mapper.search_group(task)
+    except NotConformableError:
+        return None  # whole results remain
+    parts = tuple(_parts(network, joined, result.group, first))
+    inside = {number for part in parts for number in range(part.first, part.last + 1)}
+    objective = configuration.objective
+    alone = [network.costs[network.case(at, frozenset())].value for at in range(first, last + 1) if at not in inside]
+    together = [part.report.of(objective) for part in parts]
+    if None in together or math.fsum([*alone, *(value or 0.0 for value in together)]) >= before * (1 - WORTH):
+        return None
+    return TiledRun(first, last, parts)
+
+
+def _parts(network: ResidentNetwork, joined: NetworkGroup, group: GroupMapping, first: int) -> Iterator[TiledPart]:
+    """Yield the parts of a group that share tiles, each as a group of its own."""
+    order = [layer.name for layer in network.workload.layers]
+    root, whole = group.tree.entries[:1], len(group.tree.entries) > 1
+    for part in (group.tree,) if whole else group.tree.branches:
+        names = list(part.layers())
+        if part.layer is not None:
+            continue
+        own = _only(group, part, () if whole else root)
+        apart = tuple(read for read in joined.left_out if {read.maker, read.reader} <= set(names))
+        report = evaluate_group(network.configuration.model, own)
+        start = order.index(names[0])
+        yield TiledPart(start, start + len(names) - 1, network.workload.layers[first].count, own, report, apart)
+
+
+def _only(group: GroupMapping, part: Part, outside: tuple[Entry, ...]) -> GroupMapping:
+    """Return some layers of a group: a part of its tree, inside entries that it shares with others."""
+    names, users = set(part.layers()), group.users
+    entries = [
+        entry.model_copy(update={"keep": tuple(name for name in entry.keep or () if names & users[name].keys())})
+        for entry in outside
+    ]
+    edges, renamed = list[Edge](), dict[str, str]()
+    for edge in group.edges:
+        layers = {layer: own for layer, own in edge.layers.items() if layer in names}
+        if len(layers) > 1 or (layers and edge.sizes is not None):
+            offsets = {layer: row for layer, row in edge.offsets.items() if layer in names}
+            edges.append(edge.model_copy(update={"layers": FrozenDict(layers), "offsets": FrozenDict(offsets)}))
+        elif layers:
+            renamed[edge.tensor] = ".".join(next(iter(layers.items())))
+    tree = part.model_copy(update={"entries": (*entries, *part.entries)})
+    axes = {
+        axis: {layer: own for layer, own in layers.items() if layer in names} for axis, layers in group.axes.items()
+    }
+    return GroupMapping(
+        name=" + ".join(part.layers()),
+        axes=FrozenDict({axis: FrozenDict(layers) for axis, layers in axes.items() if len(layers) > 1}),
+        edges=tuple(edges),
+        tree=_renamed(tree, renamed),
+        layers=tuple(layer for layer in group.layers if layer.name in names),
+        architecture=group.architecture,
+    )
+
+
+def _renamed(part: Part, names: dict[str, str]) -> Part:
+    """Return a part with other names of some tensors in its shared entries."""
+    if part.layer is not None:
+        return part
+    entries = tuple(
+        entry.model_copy(update={"keep": None if entry.keep is None else tuple(names.get(t, t) for t in entry.keep)})
+        for entry in part.entries
+    )
+    branches = tuple(_renamed(branch, names) for branch in part.branches)
+    return part.model_copy(update={"entries": entries, "branches": branches})
+
+
+def with_runs(placed: Placement, network: ResidentNetwork, tiled: Sequence[TiledRun]) -> Placement:
+    """Return a placement in which some runs share loops; its bound is that of all fusion.
+
+    Costs of layers that share loops are those without fusion.
+    """
+    if not tiled:
+        return placed
+    numbers = {number for run in tiled for number in range(run.first, run.last + 1)}
+    parts = [part for run in tiled for part in run.parts]
+    together = {number for part in parts for number in range(part.first, part.last + 1)}
+    layers = network.workload.layers
+    costs = tuple(
+        network.costs[network.case(at, frozenset())] if at in numbers else cost for at, cost in enumerate(placed.costs)
+    )
+    energy, cycles = (
+        math.fsum(
+            [part.count * (getattr(part.report, name) or 0.0) for part in parts]
+            + [layers[at].count * getattr(cost, name) for at, cost in enumerate(costs) if at not in together]
+        )
+        for name in ("energy_pj", "cycles")
+    )
+    value = network.configuration.objective.value(energy, cycles)
+    least = math.fsum(layer.count * network.least(number) for number, layer in enumerate(layers))
+    residents = tuple(resident for resident in placed.residents if resident.first not in numbers)
+    return Placement(residents, costs, energy, cycles, value, min(placed.bound, least, value))
