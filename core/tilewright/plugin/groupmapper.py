@@ -22,11 +22,13 @@ class BranchCase:
         problem: The layer, with the sizes that the shared loops leave.
         at_home: Its tensors whose tiles are in the home. The visit starts with operands there, and leaves its result there.
         reserved_bits: Room of the home that tiles of the shared part take, theirs included.
+        layer: The whole layer, if `problem` is a tile of it. Rules for layers of its sizes hold for its tiles.
     """
 
     problem: Problem
     at_home: frozenset[str] = frozenset()
     reserved_bits: int = 0
+    layer: Problem | None = None
 
 
 @dataclass(frozen=True)

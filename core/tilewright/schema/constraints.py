@@ -184,6 +184,11 @@ class UnsearchedRule(Model):
         return f"{self.where}: {self.name}: {self.why}"
 
 
+def tensors_of(problem: Problem) -> FrozenDict[str, tuple[str, ...]]:
+    """Return tensor -> its dimensions, sorted."""
+    return FrozenDict({tensor.name: tuple(sorted(tensor.dimensions)) for tensor in problem.tensors})
+
+
 class Variant(Model):
     """Rules for one structure of problem, or for problems that use the named dimensions."""
 
@@ -191,6 +196,8 @@ class Variant(Model):
     """Structure of the problems; None: any."""
     sizes: FrozenDict[DimensionName, Trips] | None = None
     """Dimensions and sizes that the problem must have exactly, since rules of other tools may depend on them."""
+    tensors: FrozenDict[Name, tuple[DimensionName, ...]] | None = None
+    """Tensor -> its dimensions, sorted, which the problem must have, too. Layers of the same sizes may have other rules."""
     temporal: tuple[TemporalRule, ...] = ()
     """Rules on temporal loops."""
     spatial: tuple[SpatialRule, ...] = ()
@@ -205,7 +212,15 @@ class Variant(Model):
     @model_serializer(mode="wrap")
     def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave empty new fields out, so that older digests of rules stay valid."""
-        return {name: value for name, value in handler(self).items() if value or name != "unsearched"}
+        return {name: value for name, value in handler(self).items() if value or name not in ("unsearched", "tensors")}
+
+    def fits(self, problem: Problem) -> bool:
+        """Return whether a problem has the sizes and tensors of the rules, if they name some."""
+        return self.sizes in (None, problem.dimensions) and self.tensors in (None, tensors_of(problem))
+
+    def for_any(self) -> Variant:
+        """Return the rules without the sizes and tensors that a problem must have."""
+        return self.model_copy(update={"sizes": None, "tensors": None})
 
     def renamed(self, parts: FrozenDict[str, tuple[str, ...]]) -> Variant:
         """Return the rules on a problem's own dimensions.
@@ -306,7 +321,7 @@ class Constraints(FileModel):
         """Return the first variant for the problem's structure, else the first without a structure."""
         structure = recognise(problem)
         kinds = (None,) if structure is None else (structure.kind, None)
-        fitting = [variant for variant in self.variants if variant.sizes is None or variant.sizes == problem.dimensions]
+        fitting = [variant for variant in self.variants if variant.fits(problem)]
         return next((variant for kind in kinds for variant in fitting if variant.structure == kind), None)
 
     def rules_for(self, problem: Problem, architecture: Architecture) -> Variant | None:

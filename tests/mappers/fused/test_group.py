@@ -174,7 +174,7 @@ def test_parts_that_are_not_covered_are_refused() -> None:
     with pytest.raises(NotConformableError, match="stride"):
         search_group(GroupMapping.model_validate(data))
     with pytest.raises(NotConformableError, match="expected two memories"):
-        tw.fuse(EXAMPLE_FILES / "two_products.yaml", "eyeriss")
+        tw.fuse(EXAMPLE_FILES / "two_products.yaml", "tpu_v1")  # no memory for operands and results
     small = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml")
     none = small.architecture.replace({"Buffer.capacity_words": 1})
     assert search_group(small.model_copy(update={"architecture": none})).energy_pj > 0

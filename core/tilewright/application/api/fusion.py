@@ -199,12 +199,7 @@ def fuse(
             force,
         )
     )
-<<<<<<< HEAD
     searched = search_group(searcher, loaded, built, chosen, seconds)
-=======
-    table = branch_table(loaded.architecture, built)
-    searched = searcher.mapper.search_group(GroupTask(loaded, partial(evaluate_group, built), chosen, seconds, table))
->>>>>>> e97c6302 (Fused groups on any hierarchy: the search of layers inside shared loops is the host's branch table (work in progress))
     fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
     reasons = fused.reasons or unfused.reasons
     if reasons:

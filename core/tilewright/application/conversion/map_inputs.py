@@ -18,7 +18,7 @@ from tilewright.plugin.adapter import SIDECAR, Adapter, EdgeReader, InputSet, La
 from tilewright.plugin.guard.answers import converted, layers_with
 from tilewright.plugin.registry import Registry
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Constraints
+from tilewright.schema.constraints import Constraints, tensors_of
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
@@ -311,14 +311,14 @@ def _problem(inputs: InputSet, name: str) -> Problem:
 
 
 def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | None:
-    """Combine the constraints of all layers; if they differ, each variant is limited to its sizes."""
+    """Combine the constraints of all layers; if they differ, each variant is limited to its sizes and tensors."""
     if not rules:
         return None
     first = rules[0][1]
     if all(constraints == first for _, constraints in rules):
         return first
     variants = [
-        variant.model_copy(update={"sizes": problem.dimensions})
+        variant.model_copy(update={"sizes": problem.dimensions, "tensors": tensors_of(problem)})
         for problem, constraints in rules
         for variant in constraints.variants
     ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tilewright.application.run.case_costs import CaseCosts, LayerCost, Search, home_of
 from tilewright.application.run.configuration import RunConfiguration
@@ -11,17 +11,24 @@ from tilewright.application.run.resident_cases import Case
 from tilewright.application.run.resident_group import layer_entries
 from tilewright.plugin.groupmapper import BranchCase, BranchCost
 from tilewright.schema.architecture import Memory
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.objective import Objective
+from tilewright.schema.problem import Problem
 from tilewright.schema.workload import DistinctProblem
 
 
 @dataclass
 class BranchTable:
-    """The host's `BranchMapper`: visits are cases of a layer, as those of a network whose results stay whole."""
+    """The host's `BranchMapper`: visits are cases of a layer, as those of a network whose results stay whole.
+
+    `origins`: name of a layer -> the layer in its network, and its dimensions -> those of the group that are parts of each.
+    """
 
     configuration: RunConfiguration
     search: Search
-    tables: dict[Objective, CaseCosts] = field(default_factory=dict)
+    origins: Mapping[str, tuple[Problem, FrozenDict[str, tuple[str, ...]]]] = field(default_factory=dict)
+    tables: dict[tuple[Objective, Constraints], CaseCosts] = field(default_factory=dict)
 
     @property
     def home(self) -> Memory | None:
@@ -40,16 +47,44 @@ class BranchTable:
         return not any(temporal) and not any(spatial)
 
     def branches(self, cases: Sequence[BranchCase], objective: Objective) -> list[BranchCost]:
-        if objective not in self.tables:
-            configuration = self.configuration.with_objective(objective, self.configuration.most_cycles)
-            self.tables[objective] = CaseCosts(configuration, self.search)
-        table = self.tables[objective]
+        rules = [self._rules(case) for case in cases]
+        tables = {rule: self._table(objective, rule) for rule in rules if rule is not None}
         asked = [Case(case.problem.content_key, case.at_home, case.reserved_bits) for case in cases]
-        for key, case in zip(asked, cases, strict=True):
-            table.distinct.setdefault(key.problem, DistinctProblem(case.problem, (case.problem.name,), 1))
-        table.ask(asked)
-        known = [table.costs[case] for case in asked if case in table.costs]
-        return [self._branch(cost, case) for cost, case in zip(known, cases, strict=False)]
+        for shared, table in tables.items():
+            own = [at for at, other in enumerate(rules) if other == shared]
+            for at in own:
+                problem = cases[at].problem
+                table.distinct.setdefault(asked[at].problem, DistinctProblem(problem, (problem.name,), 1))
+            table.ask([asked[at] for at in own])
+        results = list[BranchCost]()
+        for case, key, rule in zip(cases, asked, rules, strict=True):
+            if rule is None:
+                results.append(BranchCost())
+                continue
+            cost = tables[rule].costs.get(key)
+            if cost is None:
+                break
+            results.append(self._branch(cost, case))
+        return results
+
+    def _rules(self, case: BranchCase) -> Constraints | None:
+        """Return the rules of a visit; None if rules for exact sizes do not cover its layer."""
+        rules = self.configuration.constraints
+        if all(variant.sizes is None for variant in rules.variants):
+            return rules
+        layer = case.layer or case.problem
+        origin, parts = self.origins.get(layer.name, (layer, None))
+        variant = rules.variant_for(origin)
+        if variant is None:
+            return None
+        own = variant if parts is None else variant.renamed(parts)
+        return rules.model_copy(update={"variants": (own.for_any(),)})
+
+    def _table(self, objective: Objective, rules: Constraints) -> CaseCosts:
+        if (objective, rules) not in self.tables:
+            configuration = self.configuration.with_objective(objective, self.configuration.most_cycles)
+            self.tables[objective, rules] = CaseCosts(replace(configuration, constraints=rules), self.search)
+        return self.tables[objective, rules]
 
     def _branch(self, cost: LayerCost, case: BranchCase) -> BranchCost:
         home, layer = self.home, cost.layer

@@ -10,20 +10,19 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from tilewright.application.run.branch_table import BranchTable
 from tilewright.application.run.evaluation import evaluate_group
-from tilewright.application.run.group_search import BuiltGroupMapper
+from tilewright.application.run.group_search import BuiltGroupMapper, search_group
 from tilewright.application.run.network_groups import LeftOut, NetworkGroup, group_of_layers
 from tilewright.application.run.resident import Placement, ResidentNetwork
 from tilewright.errors import NotConformableError
 from tilewright.interrupts import stop_requested
-from tilewright.plugin.groupmapper import GroupTask
 from tilewright.reports import Report
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import Edge, GroupMapping, Part
 from tilewright.schema.mapping import Entry
+from tilewright.schema.problem import Problem
 
 WORTH = 1e-4
 """Least share of a run's cost that fusion might save, for the run to be searched."""
@@ -89,12 +88,11 @@ def tiled_runs(
     if network.home is None:
         return []
     ends = math.inf if seconds is None else time.monotonic() + seconds
-    table = BranchTable(network.configuration, network.search)
     found = []
     for first, last in runs(network):
         if stop_requested() or time.monotonic() > ends:
             break
-        one = _tiled(network, placed, mapper, table, first, last, ends)
+        one = _tiled(network, placed, mapper, first, last, ends)
         if one is not None:
             found.append(one)
     return found
@@ -104,7 +102,6 @@ def _tiled(
     network: ResidentNetwork,
     placed: Placement,
     mapper: BuiltGroupMapper,
-    table: BranchTable,
     first: int,
     last: int,
     ends: float,
@@ -122,16 +119,16 @@ def _tiled(
         joined = group_of_layers(network.workload, [layer.name for layer in layers], architecture)
         if not joined.group.edges:
             return None
-        task = GroupTask(
+        result = search_group(
+            mapper,
             joined.group,
-            partial(evaluate_group, configuration.model),
+            configuration.model,
             configuration.objective,
             None if math.isinf(ends) else max(0.0, ends - time.monotonic()),
-            table,
-            joined.apart,
-            frozenset().union(*joined.rows.values()),
+            table=BranchTable(configuration, network.search, _origins(network, joined)),
+            apart=joined.apart,
+            rows=frozenset().union(*joined.rows.values()),
         )
-        result = mapper.mapper.search_group(task)
     except NotConformableError:
         return None  # whole results remain
     parts = tuple(_parts(network, joined, result.group, first))
@@ -142,6 +139,20 @@ def _tiled(
     if None in together or math.fsum([*alone, *(value or 0.0 for value in together)]) >= before * (1 - WORTH):
         return None
     return TiledRun(first, last, parts)
+
+
+def _origins(
+    network: ResidentNetwork, joined: NetworkGroup
+) -> dict[str, tuple[Problem, FrozenDict[str, tuple[str, ...]]]]:
+    """Return each layer of the network, and its dimensions -> those of the group that are parts of each, outermost first."""
+    origins = dict[str, tuple[Problem, FrozenDict[str, tuple[str, ...]]]]()
+    for name, dimensions in joined.dimensions.items():
+        parts = dict[str, list[tuple[int, str]]]()
+        for part, (dimension, factor) in dimensions.items():
+            parts.setdefault(dimension, []).append((-factor, part))
+        own = {dimension: tuple(part for _, part in sorted(some)) for dimension, some in parts.items()}
+        origins[name] = network.workload.layer(name).problem, FrozenDict(own)
+    return origins
 
 
 def _parts(network: ResidentNetwork, joined: NetworkGroup, group: GroupMapping, first: int) -> Iterator[TiledPart]:

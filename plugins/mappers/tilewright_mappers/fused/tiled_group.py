@@ -19,8 +19,8 @@ from tilewright_mappers.fused.solution import Axis, Shared
 from tilewright_mappers.fused.tiles import TOLERANCE, Branches, Choice, Fused, TiledInterval, fused_interval
 
 SPACE = (
-    "layers in the file's order, cut into intervals; in each one nest of shared loops that divide and that no sum crosses, "
-    "and branches of the layers' map spaces"
+    "layers in order, in intervals of one nest of shared loops whose tiles divide and which no sum crosses; "
+    "inside, the layers' map spaces"
 )
 """Space of the search, for users."""
 MOST_LAYERS = 4
@@ -172,7 +172,7 @@ class TiledGroup:
         able = [tensor for tensor in problem.tensors if self.home.may_hold(tensor)]
         for bits in range(1 << len(able)):
             some = frozenset(tensor.name for number, tensor in enumerate(able) if bits >> number & 1)
-            cases.append(BranchCase(problem, some, 0))
+            cases.append(BranchCase(problem, some, 0, problem))
         branches.ask(cases)
         made = {
             self.problems[at].tensors[tensor.users[at]].name

@@ -5,7 +5,7 @@ all layers, one after the other, on the tiles that the loops leave. A *choice* h
 
 - the tile of each shared axis, and the order of the loops,
 - for each tensor that a layer makes for others, whether its tile is at home between them,
-- for each other operand, the loop outside of which the home keeps a tile of it; or no such place.
+- for each other operand, the place of a tile at home, outside some of the loops; or none.
 
 What a visit costs, the host's mapper of layers says (`BranchMapper`). So energy and cycles of a choice are sums over its
 layers, plus the words that fill the kept tiles. Choices are taken in the order of lower bounds, and a branch is mapped
@@ -40,6 +40,8 @@ TOLERANCE = 1e-9
 
 Pair = tuple[int, int]
 """Numbers of a layer, and of its tensor."""
+Key = tuple[str, str, frozenset[str], int]
+"""Contents of a tile and of its layer, the tensors at home, and bits that others take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +106,27 @@ class Fused:
 class Branches:
     """Costs of branches, mapped when they are asked for, and bounds on those that are not.
 
-    **Lemma (tiles).** Let no rule restrict the loops outside the home. A visit of a tile inside another one, with no more
-    room and the same tensors at home, repeated over the larger tile, costs no less than a visit of the larger tile: the
-    loops between both are loops of one of its mappings. It needs equal tiles of the dimensions that the result lacks,
-    since a later visit reads the sums of an earlier one.
+    **Lemma (tiles).** Let no rule restrict the loops outside the home, and let a small tile be inside a large one. Let the
+    small one have no more room, and the same tensors at home. Its visits, repeated over the large tile, cost no less than
+    a visit of the large tile: the loops between both are loops of one of its mappings. Both need equal sizes of
+    the dimensions that the result lacks, since a later visit reads the sums of an earlier one.
     """
 
     def __init__(self, mapper: BranchMapper, room: float, objective: Objective, limits: Limits) -> None:
         self.mapper, self.room, self.objective, self.limits = mapper, room, objective, limits
         self.is_cut = False
         """Whether the user has interrupted."""
-        self._known: dict[tuple[str, frozenset[str], int], list[BranchCost]] = {}
+        self._known: dict[Key, list[BranchCost]] = {}
         self._keys: dict[Problem, str] = {}
         self._solved: dict[tuple[object, frozenset[str], tuple[int, ...]], list[tuple[Problem, int, Costs]]] = {}
         powers = objective.powers
         self._objectives = (objective,) if not all(powers) else (objective, ENERGY, CYCLES)
 
-    def _key(self, case: BranchCase) -> tuple[str, frozenset[str], int]:
-        if case.problem not in self._keys:
-            self._keys[case.problem] = case.problem.content_key
-        return self._keys[case.problem], case.at_home, case.reserved_bits
+    def _key(self, case: BranchCase) -> Key:
+        for problem in (case.problem, case.layer or case.problem):
+            if problem not in self._keys:
+                self._keys[problem] = problem.content_key
+        return self._keys[case.problem], self._keys[case.layer or case.problem], case.at_home, case.reserved_bits
 
     def is_known(self, case: BranchCase) -> bool:
         """Return whether the branch was mapped, or fits as it was mapped with all room."""
@@ -201,7 +204,7 @@ class Branches:
         """Return what branches have in common that bound one another."""
         problem = case.problem
         sums = tuple(size for name, size in problem.dimensions.items() if name not in problem.output.dimensions)
-        return (problem.tensors, problem.operation, tuple(problem.dimensions)), case.at_home, sums
+        return (problem.tensors, problem.operation, case.layer), case.at_home, sums
 
 
 class TiledInterval:
@@ -311,7 +314,7 @@ class TiledInterval:
                         if self.shared[number].first <= at <= self.shared[number].last
                     )
                     names = frozenset(problem.tensors[t].name for layer, t in at_home if layer == at)
-                    cases.append(BranchCase(problem, names, base + alive))
+                    cases.append(BranchCase(problem, names, base + alive, self.problems[at]))
                 if any(case.reserved_bits > self.room for case in cases):
                     continue
                 energy = sum(self._fill_pj(place) for place in some)
@@ -339,7 +342,7 @@ class TiledInterval:
     def _places(self, users: Sequence[Pair], order: Sequence[tuple[Axis, int]]) -> list[Kept | None]:
         """Return where a tile of an operand may be kept: right outside a loop that does not move it.
 
-        Elsewhere a place further in has fewer words, and is filled as often. Right outside the branches, only an operand
+        Elsewhere a place inside that loop has fewer words, and is filled as often. Right outside the branches, only an operand
         of several layers gains.
         """
         moving = []
@@ -427,7 +430,7 @@ def fused_interval(
                     problem = interval.problems[at].replace(
                         {f"dimensions.{name}": size for name, size in sizes.items()}
                     )
-                    whole[key] = BranchCase(problem, case.at_home, 0)
+                    whole[key] = BranchCase(problem, case.at_home, 0, interval.problems[at])
         branches.ask(list(whole.values()))
         heap = [(lower(choice), next(counter), choice) for choice in listed]
         heapq.heapify(heap)

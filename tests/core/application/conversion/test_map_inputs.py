@@ -12,10 +12,11 @@ import pytest
 import tilewright as tw
 from tilewright.application.api.plan import Plan
 from tilewright.application.api.settings import Searches
+from tilewright.application.conversion.map_inputs import _combined
 from tilewright.errors import InputError, UnsupportedError
 from tilewright.plugin import AdapterSpec, InputSet, installed
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Constraints, Variant
+from tilewright.schema.constraints import Constraints, SpatialRule, Variant
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
 
@@ -276,3 +277,32 @@ def test_sparse_hardware_of_no_public_timeloop_is_refused_as_its_own_notation(tm
         with pytest.raises(UnsupportedError, match=r"^read as timeloop.*whole.yaml:\d+:\d+: position-") as raised:
             call()
         assert "\n" not in raised.value.message and str(raised.value.hint).startswith("--dense")
+
+
+def test_layers_of_equal_sizes_keep_their_own_rules() -> None:
+    """Both products of an attention have the same sizes, and each file states which of them its array unrolls."""
+    scores = Problem.model_validate(
+        {
+            "name": "scores",
+            "dimensions": {"t": 4, "s": 4, "d": 2},
+            "tensors": [
+                {"name": "A", "role": "input", "projection": ["t", "d"]},
+                {"name": "B", "role": "weight", "projection": ["s", "d"]},
+                {"name": "Z", "role": "output", "projection": ["t", "s"]},
+            ],
+        }
+    )
+    data = scores.to_data() | {"name": "context"}
+    for tensor, ranks in zip(data["tensors"], ("ts", "sd", "td"), strict=True):
+        tensor["projection"] = list(ranks)
+    context = Problem.model_validate(data)
+    rules = [
+        (problem, Constraints(name="array", variants=(Variant(spatial=(SpatialRule(cluster="Array", only=only),)),)))
+        for problem, only in ((scores, ("s",)), (context, ("d",)))
+    ]
+    both = _combined(rules)
+    assert both is not None and Constraints.from_yaml(both.to_yaml()) == both
+    for problem, own in rules:
+        variant = both.variant_for(problem)
+        assert variant is not None and variant.for_any() == own.variants[0]
+    assert both.variant_for(scores.replace({"dimensions.t": 8})) is None

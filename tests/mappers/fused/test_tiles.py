@@ -1,0 +1,140 @@
+"""Groups on any hierarchy: the result is that of brute force, and what it says holds by both cost models."""
+
+import math
+from functools import partial
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from support.profiles import first
+from support.tiled_groups import outcome
+from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.group_search import branch_table
+from tilewright.plugin import GroupTask
+from tilewright.plugin.groupmapper import BranchCase
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.objective import CYCLES, EDP, ENERGY, Objective
+from tilewright_mappers.fused.group import FusedGroupMapper
+from tilewright_mappers.fused.limits import Limits
+from tilewright_mappers.fused.tiles import Branches
+
+TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
+HEADS, TOKENS, WIDTH = 2, 16, 4
+MACHINE: dict[str, Any] = {
+    "name": "small",
+    "clusters": [
+        {"name": "DRAM", "memories": [{"name": "DRAM", "read_energy_pj": 64, "write_energy_pj": 64}]},
+        {
+            "name": "SRAM",
+            "memories": [{"name": "SRAM", "capacity_words": 200, "read_energy_pj": 4, "write_energy_pj": 4}],
+            "fanout": {"size": 8, "axis": "Y"},
+        },
+        {"name": "Row", "fanout": {"size": 4, "axis": "X"}},
+        {
+            "name": "PE",
+            "memories": [
+                {"name": "RF", "holds": ["weight"], "capacity_words": 4, "read_energy_pj": 0.1, "write_energy_pj": 0.1}
+            ],
+        },
+    ],
+    "compute": {"energy_per_operation_pj": 0.5},
+}
+"""SRAM has room for half of the scores of one head, with its keys and values."""
+
+
+def attention() -> GroupMapping:
+    """Return the two products of an attention, whose scores do not fit the SRAM."""
+    sizes = {"H": HEADS, "T": TOKENS, "S": TOKENS}
+    scores: dict[str, Any] = {"name": "scores", "dimensions": sizes | {"D": WIDTH}}
+    context: dict[str, Any] = {"name": "context", "dimensions": sizes | {"E": WIDTH}}
+    for layer, tensors in ((scores, ("QHTD", "KHSD", "PHTS")), (context, ("PHTS", "VHSE", "ZHTE"))):
+        layer["tensors"] = [
+            {"name": ranks[0], "role": role, "projection": list(ranks[1:])}
+            for ranks, role in zip(tensors, ("input", "weight", "output"), strict=True)
+        ]
+    return GroupMapping.model_validate(
+        {
+            "name": "attention",
+            "layers": [scores, context],
+            "edges": [{"tensor": "P", "layers": {"scores": "P", "context": "P"}}],
+            "tree": {
+                "entries": [{"target": "DRAM", "keep": ["scores.Q", "scores.K", "P", "context.V", "context.Z"]}],
+                "branches": [
+                    {
+                        "layer": layer["name"],
+                        "entries": [
+                            {
+                                "target": "PE",
+                                "temporal_order": list(layer["dimensions"]),
+                                "temporal_tile_sizes": dict.fromkeys(layer["dimensions"], 1),
+                            }
+                        ],
+                    }
+                    for layer in (scores, context)
+                ],
+            },
+            "architecture": MACHINE,
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", first(2, 4, 2, 0, 1, 3, *range(5, 12)))
+def test_groups_cost_what_brute_force_finds(seed: int) -> None:
+    """The brute force tries all nests of shared loops, and all places of all tensors."""
+    assert "WRONG" not in outcome(seed)
+
+
+@pytest.mark.parametrize("objective", first(1, ENERGY, CYCLES, EDP))
+def test_scores_that_do_not_fit_stay_in_tiles(objective: Objective) -> None:
+    report = tw.fuse(attention(), objective=objective.name)
+    assert report.bound is not None and report.bound <= (report.fused.of(objective) or 0) * (1 + 1e-9)
+    executed = evaluate_group(ORACLE, report.mapping)
+    assert executed.energy_pj == pytest.approx(report.fused.energy_pj, rel=1e-9)
+    if objective != CYCLES:  # nothing limits the cycles but the units
+        root = report.mapping.tree.entries[0].keep or ()
+        assert report.proved and "P" not in root and "DRAM holds" in str(report)
+        words = HEADS * TOKENS * TOKENS
+        assert words > 200  # all of them
+        assert report.saved_words >= 2 * words
+
+
+def test_a_search_without_time_returns_the_mapping_without_fusion_and_a_bound() -> None:
+    group = attention()
+    table = branch_table(group.architecture, TIMELOOP)
+    result = FusedGroupMapper().search_group(GroupTask(group, partial(evaluate_group, TIMELOOP), ENERGY, 0.0, table))
+    assert result.energy_pj == pytest.approx(evaluate_group(TIMELOOP, result.unfused).energy_pj)
+    assert not result.proved and 0 <= result.bound <= result.energy_pj
+
+
+def test_what_no_edge_states_is_not_fused_and_rows_are_not_cut() -> None:
+    group = attention()
+    table = branch_table(group.architecture, TIMELOOP)
+    task = partial(GroupTask, group, partial(evaluate_group, TIMELOOP), ENERGY, None, table)
+    apart = FusedGroupMapper().search_group(task(apart=frozenset({("scores", "context")})))
+    free = FusedGroupMapper().search_group(task())
+    rows = FusedGroupMapper().search_group(task(rows=frozenset({("scores", "T")})))
+    assert free.energy_pj < rows.energy_pj == apart.energy_pj
+    assert all(branch.layer is not None for one in (apart, rows) for branch in one.group.tree.branches)
+
+
+def test_small_tiles_cost_no_less_than_large_ones() -> None:
+    """The lemma on tiles, for all tiles of one layer."""
+    group = attention()
+    problem, table = group.layers[0], branch_table(group.architecture, TIMELOOP)
+    home = group.architecture.memories[1]
+    branches = Branches(table, float((home.usable_words or 0) * home.word_bits), ENERGY, Limits())
+    costs = dict[tuple[int, int], float]()
+    for heads in (1, 2):
+        for tokens in (4, 8, 16):
+            tile = problem.replace({"dimensions.H": heads, "dimensions.T": tokens})
+            case = BranchCase(tile, frozenset({"P"}), 0, problem)
+            branches.ask([case])
+            costs[heads, tokens] = branches.costs(case).energy_pj * (HEADS // heads) * (TOKENS // tokens)
+            assert branches.least(case)[0] == pytest.approx(branches.costs(case).energy_pj)
+    for (heads, tokens), cost in costs.items():
+        larger = [other for (h, t), other in costs.items() if not h % heads and not t % tokens]
+        assert all(other <= cost * (1 + 1e-9) for other in larger)
+    asked = BranchCase(problem.replace({"dimensions.T": 2}), frozenset({"P"}), 64, problem)
+    assert branches.least(asked)[0] == pytest.approx(max(costs[HEADS, tokens] for tokens in (4, 8, 16)) * 2 / TOKENS)
+    assert math.isfinite(branches.least(asked)[0])
