@@ -264,6 +264,6 @@ def _searched(
         result.group,
         (value if result.proved else result.bound or None) if exact else None,
         math.inf if value is None else value,
-        mapper.spec.space,
+        result.space or mapper.spec.space,
         claimant(mapper.record) is not None,
     )
