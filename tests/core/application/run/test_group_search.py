@@ -59,7 +59,7 @@ def test_observers_hear_of_a_fused_search(heard: list[tuple[Any, ...]]) -> None:
 
 def test_a_search_that_fails_ends_its_run(heard: list[tuple[Any, ...]]) -> None:
     with pytest.raises(tw.errors.NotConformableError):
-        tw.fuse(EXAMPLE, arch="eyeriss")
+        tw.fuse(EXAMPLE, arch="tpu_v1")
     assert [one[0] for one in heard] == ["started", "ended"] and heard[1][1] == ()
 
 
