@@ -37,6 +37,16 @@ def _halo(route: Route) -> str | None:
     )
 
 
+def _first_halo(route: Route) -> str | None:
+    along = ", ".join(route.neighbour_overlaps)
+    return (
+        f"neighbours' tiles overlap along {along} (halo): each gets a copy in the first step, and only words that are new to "
+        "all in later ones; in execution, one delivery serves all"
+        if along
+        else None
+    )
+
+
 def _sliding(route: Route) -> str | None:
     along = ", ".join(route.time_overlaps)
     return f"consecutive tiles overlap along {along}: credited only while the direction is unchanged" if along else None
@@ -124,6 +134,7 @@ REMAINDER = Approximation("remainder", "tiles that do not divide", _remainder)
 LINK_TRANSFERS = Approximation("link_transfers", "words forwarded between neighbours", _link_transfers)
 HOLES = Approximation("holes", "bounding boxes with words that are not touched", _holes)
 HALO = Approximation("halo", "neighbours' tiles that overlap", _halo)
+FIRST_HALO = Approximation("halo", "neighbours' tiles that overlap in the first step", _first_halo)
 SLIDING = Approximation("sliding", "tiles that overlap the previous one", _sliding)
 WHOLE = Approximation("sliding", "tiles that overlap the previous one", _whole)
 TWO_ITERATIONS = Approximation(
@@ -140,5 +151,5 @@ SPARSE_UNCOMPRESSED = Approximation("sparse_uncompressed", "zeros in formats wit
 
 OF_SPARSE = (SPARSE_MEANS, SPARSE_SUMS, SPARSE_TILES, SPARSE_UNCOMPRESSED)
 OF_TIMELOOP = (LINK_TRANSFERS, HOLES, HALO, SLIDING, TWO_ITERATIONS, BYPASS, SHARING, FIRST_READS, *OF_SPARSE)
-OF_MAESTRO = (REMAINDER, HALO, SLIDING, FIRST_READS)
+OF_MAESTRO = (REMAINDER, FIRST_HALO, SLIDING, FIRST_READS)
 OF_ZIGZAG = (HOLES, HALO, WHOLE, FIRST_READS)

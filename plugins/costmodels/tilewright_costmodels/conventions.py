@@ -30,7 +30,8 @@ ORACLE = {
 MAESTRO = {
     "partial sums": "every step sends its output tile; sums over sub-clusters cost nothing",
     "multicast": "sub-clusters that need the same tile share one copy",
-    "halos": "neighbours share the overlap of windows; in time, only the part that is new along the moved dimension",
+    "halos": "neighbours share the overlap of windows after the first step; in time, only the part that is new along the "
+    "moved dimension",
     "rounding": "the last tile is a phase of its own; strided tiles are rounded",
     "ports": "one network between L2 and L1; the bandwidths of L2 and L1 are not counted",
     "DRAM": "bandwidth only, no energy; each outer step reads a whole L2 tile, half of it hidden",
