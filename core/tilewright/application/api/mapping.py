@@ -15,8 +15,8 @@ from tilewright.application.api.load import Source, load_architecture, load_cons
 from tilewright.application.api.load.places import located
 from tilewright.application.api.mapping_report import MappingReport
 from tilewright.application.api.plan import Plan, Sources, folder_of
-from tilewright.application.api.progress import mapping_progress
-from tilewright.application.api.sensitivity import checked_percent, effects
+from tilewright.application.api.progress import counted_progress, mapping_progress
+from tilewright.application.api.sensitivity import changes, checked_percent, effects
 from tilewright.application.api.settings import MapSettings
 from tilewright.application.exploration.cluster import Cluster
 from tilewright.application.run.artifacts.layers import save_layer
@@ -79,7 +79,12 @@ def map(
                 seen.done(layer.distinct)
     report = MappingReport(network, configuration, tuple(layers), expansion=expansion)
     if more is not None and report.complete:
-        told = effects(network, configuration, report.layers, more, jobs=plan.jobs, cache=plan.results)
+        told = []
+        with counted_progress(changes(plan.architecture), "changes", plan.progress) as display:
+            for effect in effects(network, configuration, report.layers, more, jobs=plan.jobs, cache=plan.results):
+                told.append(effect)
+                if display:
+                    display.show(len(told), f"{effect.part} {effect.what}")
         report = replace(report, sensitivity=tuple(told))
     return report.summarised(folder)
 

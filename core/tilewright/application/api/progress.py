@@ -109,10 +109,17 @@ def _display(total: int, what: str) -> Iterator[Display]:
 @contextmanager
 def fitting_progress(fits: int, progress: bool | None) -> Iterator[Display | None]:
     """Show the fits of a calibration; None if progress is not shown."""
+    with counted_progress(fits, "fits", progress) as display:
+        yield display
+
+
+@contextmanager
+def counted_progress(total: int, what: str, progress: bool | None) -> Iterator[Display | None]:
+    """Show how many of some steps are done, such as fits; None if progress is not shown."""
     if not is_shown(progress):
         yield None
         return
-    with _display(fits, "fits") as display:
+    with _display(total, what) as display:
         yield display
 
 

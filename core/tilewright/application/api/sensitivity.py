@@ -19,7 +19,7 @@ from tilewright.errors import InputError, TilewrightError
 from tilewright.estimation.architectures import changed
 from tilewright.interrupts import stop_requested
 from tilewright.plugin.result import PROOF_TOLERANCE, percent
-from tilewright.schema.architecture import Memory
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.units import RATES
 from tilewright.schema.workload import Workload
@@ -102,6 +102,11 @@ class Effect:
             if is_first and self.proved:
                 parts[-1] += " (proved)"
         return ", ".join(parts)
+
+
+def changes(architecture: Architecture) -> int:
+    """Return how many bandwidths and capacities `effects` enlarges."""
+    return sum(1 for memory in architecture.memories for _ in _enlarged(memory, 2.0))
 
 
 def effects(

@@ -129,6 +129,14 @@ def test_a_base_is_a_file_beside_the_space(tmp_path: Path) -> None:
             tw.architecture_space(tmp_path / "t.yaml")
 
 
+def test_a_point_without_a_machine_has_its_reason() -> None:
+    machine = tw.new_architecture("mine", array="4x4", buffer="64 KiB")
+    report = tw.explore(FORMULA, arch=machine, vary={"Buffer.capacity": "64KiB,100B", "Column.fanout": "4"}, **QUICK)
+
+    assert "without figures because" in str(report) and "a size of 100 bytes" in str(report)
+    assert [row["outcome"] for row in report.rows()] == ["searched", "refused"]
+
+
 def test_an_incomplete_sweep_says_what_to_type() -> None:
     for words in ({}, {"arch": "eyeriss"}, {"vary": {"a.b": [1]}}, {"space": "sunstone_l1", "arch": "eyeriss"}):
         with pytest.raises(CallError, match="explore needs a space, or an architecture and the fields to vary"):
@@ -140,6 +148,9 @@ def test_an_incomplete_sweep_says_what_to_type() -> None:
         ({"GlobalBuffer.capacity": []}, "a value is missing"),
         ({"GlobalBuffer.capacity": "1KB"}, "is ambiguous"),
         ({"speed": "1,2"}, "the machine has nothing at 'speed'"),
+        ({"Column.fanout": "true"}, "True is no value; expected numbers, sizes and names"),
+        ({"Column.fanout": "4,{a: 1}"}, "{'a': 1} is no value"),
+        ({"GlobalBuffer.capacity": 4, "GlobalBuffer.size": 8}, "are one value"),
     ):
         with pytest.raises((CallError, InputError)) as refused:
             tw.explore(FORMULA, arch="eyeriss", vary=vary, progress=False)

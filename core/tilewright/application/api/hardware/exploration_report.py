@@ -20,7 +20,7 @@ from tilewright.files import write_text
 from tilewright.reports.costs import COSTS
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.claimants import claimant
-from tilewright.tables import Shown, Table, Tabular, csv_text
+from tilewright.tables import Column, Shown, Table, Tabular, csv_text
 from tilewright.values import attributes
 
 FORMATS = (".csv", ".parquet")
@@ -137,7 +137,8 @@ class ExplorationReport(Tabular):
             f"  {len(best):,} on the front of energy, cycles and area",
         ]
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
-        lines += [f"  {count:,} without: {why}" for why, count in self.without()]
+        if not (self.is_sweep and best):  # the table of all points has the reasons
+            lines += [f"  {count:,} without: {why}" for why, count in self.without()]
         model = claimant(self._plugin("model"))
         if model is not None and any(point.outcome == "bounded" for point in self.points):
             lines.append(f"  the bounds of points that were not searched are claimed by {model}")
@@ -151,6 +152,8 @@ class ExplorationReport(Tabular):
         if self.is_sweep:
             names = {point.index for point in best}
             marked = [*columns, Shown("front", lambda point: "yes" if point.index in names else "")]
+            if any(point.told for point in self.points):
+                marked.append(Shown(Column("without figures because", wrapped=True), lambda point: point.told or ""))
             return [*lines, "", Table.of(marked, self.points, "all points, in their order")]
         title = f"the front, least {record.objective} ({record.objective.unit}) first"
         return [*lines, "", Table.of(columns, sorted(best, key=lambda point: point.of(record.objective)), title)]

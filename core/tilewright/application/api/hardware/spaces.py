@@ -97,7 +97,13 @@ def _values(path: str, given: Any) -> list[Any]:
     values = list(listed) if isinstance(listed, list | tuple) else [listed]
     if "" in values or not values:
         raise InputError(f"{path}: a value is missing", hint=f"such as {path}=A,B,C")
-    return [parse_document(value, source=f"vary {path}").data if isinstance(value, str) else value for value in values]
+    read = [parse_document(one, source=f"vary {path}").data if isinstance(one, str) else one for one in values]
+    for value in read:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise InputError(
+                f"{path}: {value!r} is no value; expected numbers, sizes and names", hint=f"such as {path}=A,B,C"
+            )
+    return read
 
 
 @dataclass(frozen=True, repr=False)
