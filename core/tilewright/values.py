@@ -48,6 +48,9 @@ class Model(BaseModel):
         texts = of_fields(cls, Model)
         for name, field in whole.get("properties", {}).items():
             field.pop("title", None)  # pydantic's, which only repeats the name
+            for bound in ("minLength", "maxLength"):
+                if field.get("type") == "object" and bound in field:
+                    field[bound.replace("Length", "Properties")] = field.pop(bound)
             if name in texts:
                 field.setdefault("description", texts[name])
         if "required" in whole:

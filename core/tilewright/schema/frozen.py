@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 K = TypeVar("K")
@@ -58,6 +59,12 @@ class FrozenDict(Mapping[K, V]):
             ],
             serialization=core_schema.plain_serializer_function_ser_schema(_thaw, return_schema=items),
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Refuse keys that do not match the pattern of keys, if there is one."""
+        schema = handler(core)
+        return schema | ({"additionalProperties": False} if "patternProperties" in schema else {})
 
 
 def _thaw(value: object) -> object:
