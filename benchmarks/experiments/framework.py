@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tilewright as tw
+from tilewright.schema.objective import ObjectiveName
 from tilewright.schema.problem import Problem
 
 Row = dict[str, Any]
@@ -92,7 +93,7 @@ def searched(
     tools: Sequence[Tool],
     *,
     constraints: Any = "none",
-    objective: str = "edp",
+    objective: ObjectiveName = "edp",
     model: str = "timeloop",
     evaluations: int | None = None,
     seconds: float | None = None,

@@ -10,6 +10,7 @@ import tilewright as tw
 from support import exported
 from support.onnx_models import model_of, save
 from tilewright.errors import UnknownNameError
+from tilewright.schema.mapped import MappedProblem
 from tilewright_frontends.mlir.module import read_workload
 from tilewright_frontends.mlir.parse import parse
 from tilewright_frontends.pt2 import read_file
@@ -63,7 +64,7 @@ def test_results_of_map_have_the_origins(tmp_path: Path) -> None:
     assert report.data()["layers"][0]["origins"] == {"m_fc": origin}
     assert report.rows()[0]["origin"] == f"/m/fc, output v0, {Path(file).name}"
     (mapping,) = (tmp_path / "out").glob("0*.yaml")
-    assert {name: each.node for name, each in tw.load(mapping).origins.items()} == {"m_fc": "/m/fc"}
+    assert {name: each.node for name, each in MappedProblem.from_file(mapping).origins.items()} == {"m_fc": "/m/fc"}
     assert "/m/fc, output v0" in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "/m/fc" in str(report)
 

@@ -85,7 +85,7 @@ class Adapter:
         return {"file.txt": "all"}
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        return InputSet(PROBLEM, tw.load("eyeriss"))
+        return InputSet(PROBLEM, tw.load("eyeriss", "architecture"))
 
     def layers(self, file: Path) -> tuple[str, ...]:
         return ("first", "second")

@@ -32,6 +32,7 @@ from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.application.run.resident import ResidentNetwork, group_of
 from tilewright.plugin.result import PROOF_TOLERANCE
+from tilewright.schema.objective import ObjectiveName
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop")
 
@@ -115,7 +116,7 @@ class Net:
     clusters: Sequence[Mapping[str, Any]]
     rule: Mapping[str, Any] | None
     times: int
-    objective: str
+    objective: ObjectiveName
     costs: dict[tuple[int, frozenset[str]], list[Row]] = field(default_factory=dict)
 
     # -- inputs of the search --------------------------------------------------------------------------------
@@ -478,7 +479,8 @@ def random_net(seed: int) -> Net:
     rule: dict[str, Any] | None = None
     if random.random() < 0.25:
         rule = {random.choice(("free", "bypass", "keep")): random.sample(list(ROLES.values()), random.choice((1, 2)))}
-    objective = random.choice(("energy", "energy", "cycles"))
+    objectives: tuple[ObjectiveName, ...] = ("energy", "energy", "cycles")
+    objective = random.choice(objectives)
     return Net(tuple(sizes), reads, clusters, rule, random.choice((1, 1, 3)), objective)
 
 
@@ -538,7 +540,7 @@ Known = dict[tuple[object, ...], MappedLayer]
 def prepared(
     workload: Any,
     arch: Any,
-    objective: str,
+    objective: ObjectiveName,
     constraints: Any = None,
     value_bits: str = "architecture",
     known: Known | None = None,

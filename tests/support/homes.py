@@ -12,6 +12,7 @@ from support.fused_networks import Known, prepared, random_net
 from support.fused_padded import PaddedPair
 from tilewright.application.run.resident import ResidentNetwork
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.objective import ObjectiveName
 
 GROUPS: dict[str, Callable[[int], Pair | Graph]] = {
     "array": Pair,
@@ -21,7 +22,7 @@ GROUPS: dict[str, Callable[[int], Pair | Graph]] = {
     "widths": lambda seed: random_graph(seed, widths=True),
 }
 """Groups by seed, on a `Buffer` inside a `DRAM`."""
-NETWORKS: dict[str, Callable[[int], tuple[Any, Any, str, Any]]] = {
+NETWORKS: dict[str, Callable[[int], tuple[Any, Any, ObjectiveName, Any]]] = {
     "products": lambda seed: _products(seed),
     "convolutions": lambda seed: _convolutions(seed),
 }
@@ -44,12 +45,12 @@ def network(kind: str, seed: int, words: int, known: Known) -> ResidentNetwork:
     return prepared(workload, arch, objective, rules, known=known)
 
 
-def _products(seed: int) -> tuple[Any, Any, str, Any]:
+def _products(seed: int) -> tuple[Any, Any, ObjectiveName, Any]:
     net = random_net(seed)
     return net.workload(), net.machine(1), net.objective, net.rules()
 
 
-def _convolutions(seed: int) -> tuple[Any, Any, str, Any]:
+def _convolutions(seed: int) -> tuple[Any, Any, ObjectiveName, Any]:
     """Convolutions along rows with padding, one after another, on an array of up to four units."""
     random = Random(f"convolutions {seed}")
     rows, layers = random.choice([2, 3, 4]), list[dict[str, Any]]()

@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic_core import core_schema
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+ObjectiveName = Literal[
+    "energy", "cycles", "edp", "ed2p", "ed3p", "ed4p", "ed5p", "ed6p", "ed7p", "ed8p", "ed9p", "e2dp", "e2d3p",
+    "e2d5p", "e2d7p", "e2d9p", "e3dp", "e3d2p", "e3d4p", "e3d5p", "e3d7p", "e3d8p", "e4dp", "e4d3p", "e4d5p",
+    "e4d7p", "e4d9p", "e5dp", "e5d2p", "e5d3p", "e5d4p", "e5d6p", "e5d7p", "e5d8p", "e5d9p", "e6dp", "e6d5p",
+    "e6d7p", "e7dp", "e7d2p", "e7d3p", "e7d4p", "e7d5p", "e7d6p", "e7d8p", "e7d9p", "e8dp", "e8d3p", "e8d5p",
+    "e8d7p", "e8d9p", "e9dp", "e9d2p", "e9d4p", "e9d5p", "e9d7p", "e9d8p",
+]  # fmt: skip
+"""Names of all objectives, for type checkers."""
 Figure = TypeVar("Figure", float, "NDArray[np.float64]")
 
 
@@ -71,11 +79,11 @@ class Objective:
         return sum(self.powers) == 1
 
     @property
-    def name(self) -> str:
+    def name(self) -> ObjectiveName:
         if self.is_additive:
             return "energy" if self.energy_power else "cycles"
         energy, cycles = ("" if power == 1 else power for power in self.powers)
-        return f"e{energy}d{cycles}p"
+        return cast("ObjectiveName", f"e{energy}d{cycles}p")
 
     @property
     def title(self) -> str:

@@ -104,7 +104,7 @@ def test_a_mapping_is_drawn_beside_its_memories(weight_stationary: BoundMapping,
 
 def test_a_mapping_of_another_architecture_is_not_drawn(weight_stationary: BoundMapping) -> None:
     with pytest.raises(InputError, match="Buffer does not exist"):
-        tw.draw(BoundMapping.of(weight_stationary, weight_stationary.problem, tw.load("eyeriss")))
+        tw.draw(BoundMapping.of(weight_stationary, weight_stationary.problem, tw.load("eyeriss", "architecture")))
     with pytest.raises(InputError, match="other dimensions"):
         tw.draw(
             BoundMapping.of(

@@ -3,7 +3,7 @@
 import itertools
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ import tilewright as tw
 from support import ROOT
 from tilewright.errors import InputError
 from tilewright.plugin import Costs, Objective
-from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, KNOWN
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, KNOWN, ObjectiveName
 from tilewright.values import Model
 
 EVERY = [Objective(*powers) for powers in itertools.product(range(10), repeat=2) if math.gcd(*powers) == 1]
@@ -118,3 +118,9 @@ def test_a_comparison_with_a_text_names_what_to_compare() -> None:
     with pytest.raises(TypeError, match="no text; compare its name with 'edp': objective.name"):
         assert Objective(1, 1) == "edp"
     assert Objective(1, 1) == Objective.named("edp") and Objective(1, 1) != Objective(1, 2)
+
+
+def test_type_checkers_know_all_names() -> None:
+    """Powers 0 to 9 without a common divisor."""
+    assert sorted(get_args(ObjectiveName)) == sorted(objective.name for objective in EVERY)
+    assert all(Objective.named(name).name == name for name in get_args(ObjectiveName))

@@ -114,7 +114,7 @@ def test_a_size_in_bits_is_exact(words: int, bits: int) -> None:
 
 
 def test_data_without_units_is_unchanged() -> None:
-    data = tw.load("eyeriss").to_data()
+    data = tw.load("eyeriss", "architecture").to_data()
 
     assert in_words(data) == data == with_fields(data)
     for odd in (3, None, {"clusters": 4}, {"clusters": [4, {"memories": [7, {"word_bits": "x", "size": "1 B"}]}]}):
@@ -122,7 +122,7 @@ def test_data_without_units_is_unchanged() -> None:
 
 
 def test_replace_takes_units() -> None:
-    larger = tw.load("eyeriss").replace({"GlobalBuffer.capacity_words": "1 MiB"})
+    larger = tw.load("eyeriss", "architecture").replace({"GlobalBuffer.capacity_words": "1 MiB"})
 
     assert larger.memories[1].capacity_words == 2**19
 

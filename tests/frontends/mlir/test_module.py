@@ -148,7 +148,7 @@ def test_what_begins_with_no_word_of_mlir_is_refused(text: str) -> None:
 
 
 def test_the_front_door_loads_it() -> None:
-    assert tw.load(str(DATA / "intensli2.tf.mlir")).macs == 16**5
+    assert tw.load(str(DATA / "intensli2.tf.mlir"), "problem").macs == 16**5
 
 
 # -- sizes -----------------------------------------------------------------------------------------------------------

@@ -219,6 +219,6 @@ def test_nothing_is_proved_where_neighbours_may_forward_words() -> None:
     pair.energies[2] *= 20
     group = pair.group()
     for links, proved in ((True, False), (False, True)):
-        found = tw.fuse(group, objective=str(pair.objective), model_options={"link_transfers": links})
+        found = tw.fuse(group, objective=pair.objective.name, model_options={"link_transfers": links})
         assert found.fused.of(pair.objective) == pytest.approx(1176)
         assert found.proved is proved and (found.certificate is None) is not proved

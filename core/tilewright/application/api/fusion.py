@@ -31,7 +31,7 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.certificate import Certificate, GroupClaim
 from tilewright.schema.mapped.claimants import claimant
-from tilewright.schema.objective import Objective
+from tilewright.schema.objective import Objective, ObjectiveName
 from tilewright.tables import Table, Tabular, numbers
 from tilewright.values import attributes
 
@@ -153,7 +153,7 @@ def fuse(
     group: Source,
     arch: Source | None = None,
     *,
-    objective: str = "edp",
+    objective: ObjectiveName = "edp",
     mapper: str | None = None,
     mapper_options: MappingOf[str, Any] | None = None,
     model: str | None = None,

@@ -26,7 +26,7 @@ from tilewright.reports import Report
 from tilewright.reports.costs import COSTS
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.claimants import claimant
-from tilewright.schema.objective import Objective
+from tilewright.schema.objective import Objective, ObjectiveName
 from tilewright.tables import Cell, Column, Table, Tabular, numbers
 from tilewright.values import attributes
 
@@ -193,7 +193,7 @@ def compare_groups(
     mapper_options: MappingOf[str, Any] | None = None,
     models: str | Sequence[str] | None = None,
     model_options: MappingOf[str, Any] | None = None,
-    objective: str = "edp",
+    objective: ObjectiveName = "edp",
     seconds: float | None = None,
 ) -> GroupComparison:
     """Run every group mapper under every cost model, and evaluate each best group mapping with all models.

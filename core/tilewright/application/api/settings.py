@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tilewright.application.api.load import Source
     from tilewright.plugin.costmodel import CostModel
     from tilewright.plugin.mapper import Mapper
+    from tilewright.schema.objective import ObjectiveName
 
 MARKED = "the one marked in `tilewright plugins`"
 
@@ -45,7 +46,7 @@ class Inputs(TypedDict, total=False):
 class Searches(Inputs, total=False):
     """Settings of every search."""
 
-    objective: Annotated["str | None", Setting(
+    objective: Annotated["ObjectiveName | None", Setting(
         None, "metric to minimise: edp (energy x cycles), ed2p (energy x cycles^2), energy or cycles", "edp|ed2p|energy|cycles",
         unset="that of another tool's files, else edp")]
     uneven: Annotated["bool | None", Setting(
@@ -143,7 +144,7 @@ class CorrelateSettings(Inputs, Folders, total=False):
     seed: Annotated["int", Setting(0, "seed of the samples; equal seeds give equal mappings", "N", least=0)]
     seconds: Annotated["float | None", Setting(
         None, "time limit for each distinct layer, whose last mappings are then left out", "S", least=0)]
-    objective: Annotated["str | None", Setting(
+    objective: Annotated["ObjectiveName | None", Setting(
         None, "figure that the printed tables compare: edp (energy x cycles), ed2p (energy x cycles^2), energy or cycles",
         "edp|ed2p|energy|cycles", unset="that of another tool's files, else edp")]
     worst: Annotated["int", Setting(

@@ -79,7 +79,7 @@ def test_a_file_of_another_tool_is_an_architecture_or_a_workload() -> None:
 
 
 def test_options_go_to_the_frontend() -> None:
-    assert tw.load("squeezenet", batch=3).layers[0].problem.dimensions["N"] == 3
+    assert tw.load("squeezenet", "workload", batch=3).layers[0].problem.dimensions["N"] == 3
     with pytest.raises(errors.InputError, match="did you mean 'batch'"):
         tw.load("squeezenet", bach=3)
     with pytest.raises(errors.InputError, match="batch cannot be set"):
@@ -153,7 +153,7 @@ def test_a_layer_of_a_file_is_named_behind_it(tmp_path: Path) -> None:
     file.write_text(WORKLOAD)
     for name, macs in (("b", 20), ("/a/MatMul", 6), ("a/MatMul", 6)):
         assert tw.load(f"{file}/{name}", "problem").macs == macs == tw.load(f"{file}/{name}", "workload").macs
-    assert len(tw.load(file).layers) == 2
+    assert len(tw.load(file, "workload").layers) == 2
     for name, said in (("c", "two.yaml has no layer 'c'"), ("", "has no layer ''")):
         with pytest.raises(tw.errors.UnknownNameError, match=said) as raised:
             tw.load(f"{file}/{name}", "workload")

@@ -23,7 +23,7 @@ def test_a_new_machine_has_its_sizes_and_estimated_energies(run: Command, tmp_pa
     file = tmp_path / "mine.yaml"
     words = ("--array", "14x12", "--buffer", "64KiB", "--word-bits", 8, "--dram", "25.6GB/s", "--clock", "500MHz")
     ran = run("library", "new", "mine", *words, "-o", file)
-    machine = tw.load(file)
+    machine = tw.load(file, "architecture")
 
     assert ran.code == 0 and ran.err.startswith(f"written to {file}")
     assert [memory.capacity_words for memory in machine.memories] == [None, 65536, 64]

@@ -89,7 +89,7 @@ def test_factors_are_a_rule_of_the_constraints_and_an_option(
 
 
 def test_names_files_dicts_and_objects_are_the_same_search(tmp_path: Path) -> None:
-    problem, architecture = tw.load(GEMM), tw.library.architecture("eyeriss")
+    problem, architecture = tw.load(GEMM, "problem"), tw.library.architecture("eyeriss")
     (tmp_path / "problem.yaml").write_text(problem.to_yaml())
     (tmp_path / "arch.yaml").write_text(architecture.to_yaml())
     pairs: list[tuple[Any, Any]] = [

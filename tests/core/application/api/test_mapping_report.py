@@ -91,7 +91,8 @@ def test_saved_files_and_rows_agree(report: tw.MappingReport, tmp_path: Path) ->
     with (folder / "summary.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert row["mapping_file"] == "001_einsum.yaml" and float(row["edp"]) == report.edp
-    assert tw.load(folder / "001_einsum.yaml").mapping == report.layers[0].mapping
+    loaded = tw.load(folder / "001_einsum.yaml")
+    assert isinstance(loaded, tw.MappedProblem) and loaded.mapping == report.layers[0].mapping
 
 
 def test_data_carry_the_mapping_and_where_energy_and_cycles_go(report: tw.MappingReport) -> None:

@@ -40,7 +40,7 @@ def test_a_folder_of_the_unfused_network_is_refused(tmp_path: Path) -> None:
 
 
 def test_results_that_do_not_fit_stay_in_tiles(tmp_path: Path) -> None:
-    arch = tw.load("eyeriss").replace({"GlobalBuffer.capacity_words": M * SIZES[1] - 1})
+    arch = tw.load("eyeriss", "architecture").replace({"GlobalBuffer.capacity_words": M * SIZES[1] - 1})
     found = tw.fuse_network(products(M, SIZES), arch, objective="energy", progress=False, folder=tmp_path)
     (part,) = found.parts
     assert not found.residents and part.layers == ("L0", "L1") and part.keeps("L0", "L1")
@@ -54,7 +54,7 @@ def test_results_that_do_not_fit_stay_in_tiles(tmp_path: Path) -> None:
 
 
 def test_results_that_fit_no_tile_go_out() -> None:
-    arch = tw.load("eyeriss").replace({"GlobalBuffer.capacity_words": 1})
+    arch = tw.load("eyeriss", "architecture").replace({"GlobalBuffer.capacity_words": 1})
     found = tw.fuse_network(products(M, SIZES), arch, objective="energy", progress=False)
     assert not found.residents and not found.parts and found.saved == 0 and (found.gain.gain or 0) >= 0
 
@@ -139,7 +139,7 @@ def test_repeated_layers_may_read_their_own_results() -> None:
     thrice = tw.fusion_gain(data, "eyeriss", objective="energy", progress=False)
     assert once.gain == 0 and thrice.gain is not None and thrice.gain > 0
     held = {"GlobalBuffer.holds": None}
-    arch = tw.load("eyeriss").replace(held)
+    arch = tw.load("eyeriss", "architecture").replace(held)
     gains = list[float]()
     for reads in dict[str, list[str]](B=[]), dict[str, list[str]]():
         data["layers"][0]["reads"] = reads

@@ -92,7 +92,7 @@ def test_the_command_draws_every_kind(
 def test_a_name_of_the_library_is_an_architecture(tmp_path: Path) -> None:
     text = tw.plot("simba", tmp_path / "x.svg").read_text(encoding="utf-8")
 
-    assert "PEWeightBuffer" in text and text == tw.draw(tw.load("simba")).svg()
+    assert "PEWeightBuffer" in text and text == tw.draw(tw.load("simba", "architecture")).svg()
 
 
 def test_what_cannot_be_drawn_is_told(

@@ -245,8 +245,11 @@ def test_names_and_formulas_of_the_library_are_not_taken(added: Callable[[Plugin
     names = dict.fromkeys(("eyeriss", "alexnet", "nk,km->nm; n=4 k=5 m=6", "theirs"), "elsewhere")
     added(FrontendSpec(name="greedy", summary="All.", factory=Greedy, suffixes=(".5", ".6"), library=names))
     assert isinstance(tw.load("eyeriss"), tw.Architecture) and len(tw.load("alexnet", "workload").layers) > 1
-    assert tw.load("nk,km->nm; n=4 k=5 m=6").macs == 120
-    assert workload_names()["theirs"] == "elsewhere (other-distribution/greedy)" and tw.load("theirs").macs == 24
+    assert tw.load("nk,km->nm; n=4 k=5 m=6", "problem").macs == 120
+    assert (
+        workload_names()["theirs"] == "elsewhere (other-distribution/greedy)"
+        and tw.load("theirs", "problem").macs == 24
+    )
     with pytest.raises(
         UnknownNameError, match=r"did you mean 'eyeriss'\?; known: .*, theirs \(other-distribution/greedy\)"
     ):

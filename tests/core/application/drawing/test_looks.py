@@ -29,7 +29,7 @@ def test_a_pdf_is_as_wide_as_asked(width: float, font_size: float, tmp_path: Pat
         chart(),
         bars("energy", ["a layer with a name"], ["DRAM"], [[3.0]], "pJ"),
         sweep("s", "GLB", ["1", "2"], [("pJ", {"": [3.0, 4.0]})]),
-        tw.draw(tw.load("eyeriss")),
+        tw.draw(tw.load("eyeriss", "architecture")),
     ]
     for drawing in drawings:
         data = drawing.save(tmp_path / "x.pdf", width=width, font_size=font_size).read_bytes()

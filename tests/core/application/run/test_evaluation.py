@@ -14,7 +14,7 @@ from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.density import Density
 from tilewright.schema.sparse import Saving, SparseMemory
 
-PROBLEM: tw.Problem = tw.load("nk,km->nm; n=4 k=4 m=4")
+PROBLEM = tw.load("nk,km->nm; n=4 k=4 m=4", "problem")
 ARCHITECTURE = tw.library.architecture("union_edge")
 MAPPING = tw.space(PROBLEM, ARCHITECTURE).enumerate(1).__next__()[0]
 REASON = Reason(code="c", where="w", message="m")

@@ -21,7 +21,7 @@ from support.profiles import scaled
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.resident import Placement, ResidentNetwork, group_of
 from tilewright.errors import InputError, NotConformableError
-from tilewright.schema.objective import ED2P, EDP, Objective
+from tilewright.schema.objective import ED2P, EDP, Objective, ObjectiveName
 
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
 LINKLESS = build_model("timeloop", {"link_transfers": False})
@@ -62,7 +62,7 @@ def random_architecture(random: Random) -> tw.Architecture:
 @pytest.mark.exhaustive
 @scaled(1)
 @given(st.integers(0, 2**32), st.sampled_from(["energy", "cycles"]))
-def test_no_other_choice_of_residents_costs_less_and_groups_cost_the_same(seed: int, objective: str) -> None:
+def test_no_other_choice_of_residents_costs_less_and_groups_cost_the_same(seed: int, objective: ObjectiveName) -> None:
     random = Random(seed)
     network = prepared(random_network(random), random_architecture(random), objective)
     plain, least = network.gain()
@@ -304,7 +304,7 @@ def test_networks_refuse_objectives_that_do_not_add_up_over_layers() -> None:
     group = group_of(network, network.place())
     assert group is not None
     with pytest.raises(InputError, match="objective is 'latency'; expected edp, ed2p, energy or cycles"):
-        tw.fuse(group, objective="latency")
+        tw.fuse(group, objective="latency")  # type: ignore[arg-type]
 
 
 def test_a_result_that_the_network_returns_does_not_stay() -> None:

@@ -14,6 +14,7 @@ from support.command import Command, command
 from tilewright.application.scaffold import Kind
 from tilewright.application.scaffold.package import new_package
 from tilewright.plugin import CostModelSpec, Registry, installed
+from tilewright.schema.objective import ObjectiveName
 from tilewright.testing import check_plugin
 
 MODULE = "tilewright_fast_roof"
@@ -53,7 +54,9 @@ def test_it_passes_the_kit(written: Callable[[str], Any]) -> None:
 
 @pytest.mark.parametrize("objective", ["energy", "cycles", "edp"])
 @pytest.mark.parametrize("work", ["nk,km->nm; n=2 k=4 m=2", "kcr,ncpr->nkp; n=1 k=2 c=2 p=2 r=1"])
-def test_optimal_proves_what_enumeration_finds(written: Callable[[str], Any], work: str, objective: str) -> None:
+def test_optimal_proves_what_enumeration_finds(
+    written: Callable[[str], Any], work: str, objective: ObjectiveName
+) -> None:
     model = written("model").FastRoofModel()
     proved, least = (
         tw.map(work, "eyeriss", mapper=mapper, model=model, objective=objective, cache=False).layers[0].result

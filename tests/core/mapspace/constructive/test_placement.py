@@ -95,7 +95,7 @@ def test_a_start_is_found_wherever_one_mapping_fits() -> None:
             TemporalRule(memory="Registers", factors=FrozenDict({"m": TripRange(max=2)})),
         ),
     )
-    space = MapSpace.of(tw.load("mk,kn->mn; m=8 k=2 n=2"), architecture, rules)
+    space = MapSpace.of(tw.load("mk,kn->mn; m=8 k=2 n=2", "problem"), architecture, rules)
     fitting = sum(int(part.fits().sum()) for part in space.factorings())
     for mapper in ("quickflow", "optimal"):
         found = run(mapper, space)

@@ -87,7 +87,7 @@ def test_a_topology_has_the_work_of_its_layers() -> None:
         ("Conv2_1", 8 * 8 * 12 * 12 * 3 * 3),
         ("FC", 320),
     ]
-    builtin = tw.load(str(HERE / "layers.csv"))
+    builtin = tw.load(str(HERE / "layers.csv"), "workload")
     assert [layer.problem.macs for layer in builtin.layers] == [layer.problem.macs for layer in workload.layers]
     (product,) = Topology(TopologyOptions(batch=2)).load(str(HERE / "gemms.csv")).layers
     assert dict(product.problem.dimensions) == {"M": 256, "N": 64, "K": 32}

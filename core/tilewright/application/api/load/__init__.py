@@ -47,6 +47,8 @@ from tilewright.schema.workload import Workload
 
 Source = str | os.PathLike[str] | MappingOf[str, Any] | FileModel
 """Source of a workload, problem, architecture, mapping or constraints."""
+Loaded = Workload | Problem | Architecture | Mapping | MappedProblem | Constraints | GroupMapping
+"""Result of `load`; the kind of the source decides."""
 M = TypeVar("M", bound=FileModel)
 Kind = Literal["workload", "problem", "architecture", "mapping", "constraints", "group_mapping"]
 
@@ -69,8 +71,8 @@ def load(source: Source, kind: Literal["constraints"], **options: Any) -> Constr
 @overload
 def load(source: Source, kind: Literal["group_mapping"], **options: Any) -> GroupMapping: ...
 @overload
-def load(source: Source, kind: None = None, **options: Any) -> Any: ...
-def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
+def load(source: Source, kind: None = None, **options: Any) -> Loaded: ...
+def load(source: Source, kind: Kind | None = None, **options: Any) -> Loaded:
     """Return a workload, problem, architecture, mapping, constraints or group mapping.
 
     Args:
