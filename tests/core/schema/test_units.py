@@ -136,7 +136,7 @@ def test_bandwidth_is_each_that_the_memory_states() -> None:
 
 
 def test_notebooks_show_tables_in_which_texts_are_escaped() -> None:
-    machine, problem = tw.load("eyeriss"), tw.load("quickflow_convs/V", "problem")
+    machine, problem = tw.load("eyeriss", "architecture"), tw.load("quickflow_convs/V", "problem")
     network = tw.load("quickflow_convs", "workload")
     odd = problem.replace({"name": "<b>"})._repr_html_()
 

@@ -33,11 +33,14 @@ def test_idle_units_are_pale() -> None:
     grid = Grid(machine, {"Buffer": 3, "Column": 2})
 
     assert cells(grid) == {COLOURS[3]: 6, PALE: 6} and grid.caption == "6 of 12 MAC in use"
-    assert cells(Grid(tw.load("eyeriss"), {"GlobalBuffer": 14, "Column": 4})) == {COLOURS[3]: 9 * 4, PALE: 9 * 5}
+    assert cells(Grid(tw.load("eyeriss", "architecture"), {"GlobalBuffer": 14, "Column": 4})) == {
+        COLOURS[3]: 9 * 4,
+        PALE: 9 * 5,
+    }
 
 
 def test_nested_memories_are_inside_their_clusters() -> None:
-    painter = Painter(Grid(tw.load("simba")), (1.0, 1.0))
+    painter = Painter(Grid(tw.load("simba", "architecture")), (1.0, 1.0))
     painter.cluster(0, (0.0, 0.0, 3.0, 3.0), True)
     outlines = {fill.depth // 3: places for fill, places in painter.rectangles.items() if fill.outlined}
 
