@@ -10,6 +10,7 @@ import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pydantic.main  # noqa: F401 -- before autodoc imports modules with TYPE_CHECKING set, which its models do not expect
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 import tilewright
