@@ -90,3 +90,16 @@ def test_nodes_of_exported_programs_keep_module_and_result(tmp_path: Path) -> No
     assert [(layer.name, str(layer.origin)) for layer in found.layers] == [
         ("blocks.0.fc_1", "blocks.0.fc 1, output a, net.pt2"), ("b", "output b, net.pt2")
     ]  # fmt: skip
+
+
+def test_numbered_operators_are_known_by_their_weights() -> None:
+    network = tw.load("resnet50", "workload")
+    origins = {layer.name: layer.origin for layer in network.layers}
+    first = origins["n4"]
+    picked = network.only("gpu_0/res2_0_branch2a_w_0")
+
+    assert first is not None and first.weights == "gpu_0/res2_0_branch2a_w_0" and first.beside("n4") == first.weights
+    assert picked.layers[0].problem == network.layer("n4").problem
+    assert tw.load("resnet50/gpu_0/res2_0_branch2a_w_0", "problem").name == "n4"
+    assert all(origin is not None and origin.weights for origin in origins.values())
+    assert first.beside("other") == "n4" and "weights gpu_0/res2_0_branch2a_w_0" in str(first)

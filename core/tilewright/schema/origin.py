@@ -17,6 +17,8 @@ class Origin(Model):
     """Name of the operator or module, exactly as the file has it."""
     output: str | None = None
     """Name of the operator's first result."""
+    weights: str | None = None
+    """Name of the weights of an operator that is only numbered, which tells more."""
     file: str | None = None
     """Name of the file, without its folder."""
     line: int | None = Field(default=None, ge=1)
@@ -34,11 +36,15 @@ class Origin(Model):
         """The name in the file, or else the line."""
         return self.node or self.output or self._place
 
+    def beside(self, name: str) -> str:
+        """Return what a table tells beside a layer's name: the name in the file, or of the weights if that is the same."""
+        return self.short if self.short != name else self.weights or name
+
     @property
     def _place(self) -> str:
         numbers = (str(number) for number in (self.line, self.column) if number is not None)
         return ":".join([*([self.file] if self.file else []), *numbers])
 
     def __str__(self) -> str:
-        words = [*([self.node] if self.node else []), *([f"output {self.output}"] if self.output else [])]
-        return ", ".join([*words, *([self._place] if self._place else [])])
+        words = [self.node or "", self.output and f"output {self.output}", self.weights and f"weights {self.weights}"]
+        return ", ".join([*filter(None, words), *([self._place] if self._place else [])])

@@ -248,7 +248,7 @@ class Workload(FileModel):
         """Return one layer, executed once, as a workload.
 
         Args:
-            name: name of the layer, or in the network's file that of its operator or result.
+            name: name of the layer, or in the network's file that of its operator, result or weights.
             told: name of this workload for messages.
 
         Raises:
@@ -256,7 +256,8 @@ class Workload(FileModel):
         """
         names, nodes = [layer.name for layer in self.layers], dict[str, list[str]]()
         for layer in self.layers:
-            for node in () if layer.origin is None else dict.fromkeys((layer.origin.node, layer.origin.output)):
+            origin = layer.origin
+            for node in () if origin is None else dict.fromkeys((origin.node, origin.output, origin.weights)):
                 if node is not None:
                     nodes.setdefault(node, []).append(layer.name)
         spellings = (name, f"/{name}")  # exporters name operators like paths

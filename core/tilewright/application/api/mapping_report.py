@@ -526,9 +526,9 @@ class MappingReport(Tabular):
 
     @cached_property
     def _renamed(self) -> bool:
-        """Whether some layer has another name in the file that it was read from."""
+        """Whether some layer, or its weights, have another name in the file that it was read from."""
         origins = {layer.name: layer.distinct.origin for layer in self.layers}
-        return any(origin is not None and origin.short != name for name, origin in origins.items())
+        return any(origin is not None and origin.beside(name) != name for name, origin in origins.items())
 
     @cached_property
     def _densities(self) -> dict[str, str]:
@@ -674,7 +674,7 @@ def _energies(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def _origin(layer: MappedLayer) -> str:
-    return layer.distinct.origin.short if layer.distinct.origin else "-"
+    return layer.distinct.origin.beside(layer.name) if layer.distinct.origin else "-"
 
 
 def graph_table(graph: nx.DiGraph[str]) -> Table:

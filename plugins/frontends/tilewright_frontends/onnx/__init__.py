@@ -11,8 +11,9 @@ import functools
 import importlib.resources
 import operator
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +24,7 @@ from tilewright.errors import InputError
 from tilewright.files import is_file
 from tilewright.plugin.edges import with_returned
 from tilewright.schema.origin import Origin
+from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import OnnxOptions
 from tilewright_frontends.limits import read_limited
@@ -37,6 +39,10 @@ from tilewright_frontends.onnx.widths import with_widths
 from tilewright_frontends.products import Product, with_inputs
 from tilewright_frontends.views import MAX_MAKERS, View
 
+_NUMBERED = re.compile(r"[A-Za-z]*_?[0-9]*")
+"""Names of operators that a program numbered, such as `n4` or `Conv_12`; the names of their weights tell more."""
+CONSTANTS = ("Constant", "ConstantOfShape")
+"""Operators whose results do not depend on inputs."""
 FILES = {
     "resnet50": "light_resnet50.onnx",
     "vgg19": "light_vgg19.onnx",
@@ -110,6 +116,7 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
     ends, returned, copied = frozenset(graph.ends), set[str](), 0  # `copied`: bit set of layers
     named = frozenset(node.name for node in graph.nodes)
     written = Counter(value for node in graph.nodes for value in node.output)
+    computed = frozenset(value for node in graph.nodes if node.op_type not in CONSTANTS for value in node.output)
     for index, (node, times) in enumerate(zip(graph.nodes, graph.times, strict=True)):
         name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken, named)
         place = Origin(node=node.name or None, output=next(filter(None, node.output), None), file=file)
@@ -138,7 +145,8 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
                     before = functools.reduce(operator.or_, (origin.get(value, 0) for value in part.values), before)
                 names = [layers[maker].name for maker in _ones(before)]
                 made = part.layer(problem, known, names, times, alone=few and len(parts) == 1)
-                layers.append(made.model_copy(update={"origin": place}))
+                weights = None if _NUMBERED.fullmatch(node.name) is None else _weights(problem, part.values, computed)
+                layers.append(made.model_copy(update={"origin": place.model_copy(update={"weights": weights})}))
                 fixed = {value for value in node.input if written[value] <= 1 and times == 1}
                 values = tuple(value if value in fixed else "" for value in part.values)
                 products_of.append(replace(part, values=values))
@@ -152,6 +160,12 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
     returned.update(layers[number].name for number in _ones(copied))
     layers = with_inputs(layers, products_of)
     return Workload(name=graph.name, source=source, layers=with_returned(layers, returned), unmapped=tuple(unmapped))
+
+
+def _weights(problem: Problem, values: Sequence[str], computed: Collection[str]) -> str | None:
+    """Return the name of the first operand that is a weight and is not computed; None if there is none."""
+    pairs = zip(problem.tensors, values, strict=False)
+    return next((value for tensor, value in pairs if tensor.role == "weight" and value and value not in computed), None)
 
 
 def _ones(number: int) -> Iterator[int]:
