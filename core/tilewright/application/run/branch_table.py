@@ -14,7 +14,7 @@ from tilewright.schema.architecture import Memory
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.objective import Objective
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.workload import DistinctProblem
 
 
@@ -46,7 +46,12 @@ class BranchTable:
         spatial = (trips.min > 1 for variant in variants for rule in variant.spatial for trips in rule.factors.values())
         return not any(temporal) and not any(spatial)
 
+    def share(self, known: CaseCosts) -> None:
+        """Share the cases that a network has searched for the same objective and rules."""
+        self.tables[known.configuration.objective, known.configuration.constraints] = known
+
     def branches(self, cases: Sequence[BranchCase], objective: Objective) -> list[BranchCost]:
+        cases = [replace(case, problem=_in_order(case.problem)) for case in cases]
         rules = [self._rules(case) for case in cases]
         tables = {rule: self._table(objective, rule) for rule in rules if rule is not None}
         asked = [Case(case.problem.content_key, case.at_home, case.reserved_bits) for case in cases]
@@ -99,3 +104,17 @@ class BranchTable:
             for name, counts in level.tensors.items()
         )
         return BranchCost(cost.energy_pj, cost.cycles, cost.bound, bits, tuple(entries))
+
+
+def _in_order(problem: Problem) -> Problem:
+    """Return a problem with the coordinates of each tensor in the order of its dimensions, which changes no cost.
+
+    So a layer whose group has other orders of coordinates is searched once.
+    """
+    order = list(problem.dimensions)
+
+    def ordered(tensor: Tensor) -> Tensor:
+        ranks = sorted(tensor.projection, key=lambda rank: min((order.index(name) for name in rank.terms), default=0))
+        return tensor.model_copy(update={"projection": tuple(ranks)})
+
+    return problem.model_copy(update={"tensors": tuple(map(ordered, problem.tensors))})

@@ -484,9 +484,10 @@ def _rewritten(
     if tensors == problem.tensors:
         return problem
     sizes = {new: size for digits in named.values() for new, _, size in digits} | dict.fromkeys(units, 1)
+    operation = problem.operation if sizes == problem.dimensions else None
     return Problem.model_validate(
         problem.model_dump()
-        | {"operation": None, "dimensions": sizes, "tensors": [tensor.model_dump() for tensor in tensors]}
+        | {"operation": operation, "dimensions": sizes, "tensors": [tensor.model_dump() for tensor in tensors]}
     )
 
 

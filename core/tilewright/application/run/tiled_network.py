@@ -119,13 +119,15 @@ def _tiled(
         joined = group_of_layers(network.workload, [layer.name for layer in layers], architecture)
         if not joined.group.edges:
             return None
+        table = BranchTable(configuration, network.search, _origins(network, joined))
+        table.share(network.cases)
         result = search_group(
             mapper,
             joined.group,
             configuration.model,
             configuration.objective,
             None if math.isinf(ends) else max(0.0, ends - time.monotonic()),
-            table=BranchTable(configuration, network.search, _origins(network, joined)),
+            table=table,
             apart=joined.apart,
             rows=frozenset().union(*joined.rows.values()),
         )
