@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from tilewright.errors import InputError
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
+from tilewright.values import plain_fault
 from tilewright_frontends import MOST
 from tilewright_frontends.einsum import operation_of
 
@@ -321,6 +322,10 @@ def refusing(what: str) -> Iterator[None]:
         yield
     except InputError:
         raise
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise InputError(f"{what}: {f'{place}: ' if place else ''}{plain_fault(fault)}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"{what}: {error}") from None
 

@@ -184,3 +184,12 @@ def test_an_operator_of_microsoft_is_known_without_its_domain() -> None:
     operation = f'%0 = torch.operator "onnx.FusedMatMul"(%a, %b) {{torch.onnx.transB = 1 : si64}} : {types}'
     (layer,) = read(function(operation, kinds)).layers
     assert layer.problem.macs == 2 * 12 * 8 * 8 * 4
+
+
+def test_a_stride_beyond_the_limit_is_refused_in_plain_words() -> None:
+    text = WRAPPED.replace("strides = [2 : si64", "strides = [999999999999 : si64")
+    with pytest.raises(
+        InputError, match=r"Conv 'Conv_7' is malformed: terms.P: expected a value less than or equal to 2147483648"
+    ) as told:
+        read(text)
+    assert "pydantic" not in str(told.value)
