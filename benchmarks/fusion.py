@@ -2,7 +2,7 @@
 
     python benchmarks/fusion.py                                    # all networks and architectures, as a Markdown table
     python benchmarks/fusion.py --network mobilenetv2 --arch simba
-    python benchmarks/fusion.py --write                            # into docs/fusion.md, and some rows into README.md
+    python benchmarks/fusion.py --write                            # into docs/fusion.md
 
 The networks are the library's.
 """
@@ -24,7 +24,7 @@ SLACK = 1.1
 """Budget of cycles, in the fewest cycles that the network takes without fusion."""
 POINTS = 4
 """Points of each layer's front from which the budget is met."""
-ROOT = Path(__file__).parent.parent
+PAGE = Path(__file__).parent.parent / "docs/fusion.md"
 PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused networks -->)", re.DOTALL)
 
 
@@ -34,17 +34,6 @@ NETWORKS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("shufflenet", "squeezenet"), {}),
 }
 """Row of the table -> options of the library's network, whose name ends at the comma."""
-IN_README = {"network": ("mobilenetv2", "resnet50"), "architecture": ("eyeriss", "simba")}
-"""Rows of the README's table."""
-README_COLUMNS = (
-    "network",
-    "architecture",
-    "unfused, mJ",
-    "fused, mJ",
-    "saved, %",
-    "bound on the gain, %",
-    "results that stay",
-)
 COLUMNS = {
     "network": "---",
     "architecture": "---",
@@ -79,27 +68,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", action="append", help="start of a network's name; may be repeated")
     parser.add_argument("--arch", action="append", help="architecture; may be repeated")
-    parser.add_argument("--write", action="store_true", help="replace the tables in docs/fusion.md and README.md")
+    parser.add_argument("--write", action="store_true", help="replace the table in docs/fusion.md")
     given = parser.parse_args()
     print(_line(COLUMNS), _line(COLUMNS.values()), sep="\n")
-    rows = list[dict[str, str]]()
+    rows = list[list[str]]()
     for name in NETWORKS:
         for arch in given.arch or ARCHITECTURES:
             if not given.network or name.startswith(tuple(given.network)):
-                rows.append(dict(zip(COLUMNS, row(name, arch), strict=True)))
-                print(_line(rows[-1].values()), flush=True)
+                rows.append(row(name, arch))
+                print(_line(rows[-1]), flush=True)
     if given.write:
-        _write("docs/fusion.md", rows, tuple(COLUMNS))
-        chosen = [each for each in rows if all(each[column] in names for column, names in IN_README.items())]
-        _write("README.md", chosen, README_COLUMNS)
+        _write(rows)
 
 
-def _write(file: str, rows: list[dict[str, str]], columns: tuple[str, ...]) -> None:
-    """Replace the table of a file."""
-    lines = [columns, [COLUMNS[column] for column in columns], *([each[column] for column in columns] for each in rows)]
-    before, after = PLACE.split((ROOT / file).read_text())
-    table = "\n".join(map(_line, lines))
-    (ROOT / file).write_text(f"{before}{table}\n\n{after}")
+def _write(rows: list[list[str]]) -> None:
+    """Replace the table of docs/fusion.md."""
+    before, after = PLACE.split(PAGE.read_text())
+    table = "\n".join(map(_line, [COLUMNS, COLUMNS.values(), *rows]))
+    PAGE.write_text(f"{before}{table}\n\n{after}")
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.manual
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
+    "README.md",
     "docs/tutorial.md",
     "docs/machine.md",
     "docs/reports.md",

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 def main() -> None:
     """Run them with the installed program; the first one that fails ends it."""
-    commands = re.findall(r"\.venv/bin/tilewright (.*)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    commands = re.findall(r"^tilewright (.*)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert commands
     with tempfile.TemporaryDirectory() as folder:
         for words in commands:
