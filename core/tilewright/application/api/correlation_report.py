@@ -92,7 +92,7 @@ class CorrelationReport(Tabular):
     @cached_property
     def conventions(self) -> dict[str, dict[str, str]]:
         """Topic -> model -> its rule, where the models differ. A model that declares none has no entry."""
-        return conventions_between([model.record.name for model in self.models])
+        return conventions_between([model.name for model in self.models])
 
     @property
     def missing(self) -> int:
@@ -273,7 +273,7 @@ class CorrelationReport(Tabular):
             tables.append(self._matrix(pairs))
         tables += [part for part in (self._energies(), self._refusals()) if part is not None]
         if self.conventions:
-            tables.append(conventions_table(self.conventions, [model.record.name for model in self.models]))
+            tables.append(conventions_table(self.conventions, [model.name for model in self.models]))
         return tables
 
     def _matrix(self, pairs: Sequence[Correlation]) -> Table:

@@ -35,6 +35,7 @@ from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.mapped.claimants import BUILTIN
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.operands import operand_warnings
@@ -162,12 +163,18 @@ def explain(
     """Return the report of a bound model, like `evaluate`."""
     try:
         with compilation_notice(model.name):
-            report = evaluator.explain(mapping).on(architecture, problem)
+            report = _named(model, evaluator.explain(mapping).on(architecture, problem))
     except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
     if not report.valid:
         return report
     return report.model_copy(update={"warnings": (*report.warnings, *_uncounted(model, problem, architecture))})
+
+
+def _named(model: BuiltModel, report: Report) -> Report:
+    """Return a report that names its model: another package's plugin could call itself as another one."""
+    own = model.record.distribution in (None, BUILTIN)
+    return report if own else report.model_copy(update={"model": model.name})
 
 
 def unexplained(report: Report, value: float, objective: Objective, which: str = "a valid mapping") -> str | None:
@@ -211,7 +218,7 @@ def _has_approximation(model: BuiltModel, code: str) -> bool:
     specs = [
         registration.spec
         for registration in installed().of_kind(CostModelSpec)
-        if registration.name == model.record.name
+        if registration.long_name == model.record.long_name
     ]
     return any(
         isinstance(spec, CostModelSpec) and code in {approximation.code for approximation in spec.approximations}
@@ -235,7 +242,7 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
         for problem in group.layers:
             _check_accepted(model, problem, group.architecture)
         if isinstance(model.model, GroupModel):
-            return _with_warnings(model, model.model.explain_group(group), group)
+            return _with_warnings(model, _named(model, model.model.explain_group(group)), group)
         for path in group.paths.values():
             verdict = model.capabilities.judge_mapping(path.problem, group.architecture, path.mapping)
             if not verdict:
@@ -243,7 +250,7 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
         from tilewright.application.run.branches import evaluate_branches  # single mappings need none of it
 
         with compilation_notice(model.name):
-            return _with_warnings(model, evaluate_branches(model.record.name, model.model.bind, group), group)
+            return _with_warnings(model, evaluate_branches(model.name, model.model.bind, group), group)
     except TilewrightError as error:
         return refusal(model, group.name, macs, error)
 
@@ -269,7 +276,7 @@ def evaluate_directives(model: BuiltModel, program: Program) -> tuple[Report, ..
         if model.model is None:
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
         with compilation_notice(model.name):
-            return model.model.explain_directives(program)
+            return tuple(_named(model, report) for report in model.model.explain_directives(program))
     except TilewrightError as error:
         return tuple(refusal(model, layer.name, layer.macs, error) for layer in program.layers)
 
@@ -286,7 +293,7 @@ def _evaluate_tiles(model: BuiltModel, program: Program, index: int) -> Report:
 
 def refusal(model: BuiltModel, problem: str, macs: int, error: TilewrightError) -> Report:
     """Return the invalid report of a model that failed."""
-    return Report(model=model.record.name, problem=problem, valid=False, reasons=reasons_of(error), macs=macs)
+    return Report(model=model.name, problem=problem, valid=False, reasons=reasons_of(error), macs=macs)
 
 
 def reasons_of(error: TilewrightError) -> tuple[Reason, ...]:

@@ -61,7 +61,7 @@ def search_group(
     apart: frozenset[tuple[str, str]] = frozenset(),
     rows: frozenset[tuple[str, str]] = frozenset(),
 ) -> GroupResult:
-    """Return the result of a group mapper under a cost model, of which observer plugins are told.
+    """Return the result of a group mapper under a cost model, and tell observer plugins of the search.
 
     Args:
         table: maps layers inside shared loops; None: the default mapper does, without constraints.

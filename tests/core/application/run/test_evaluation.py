@@ -1,17 +1,26 @@
 """One rule for failure: a refusal and a crash are reports, also where the best mapping of a search is explained."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import tilewright as tw
-from tilewright.application.run.evaluation import bind, build_model, evaluate, evaluate_directives, reasons_of
+from tilewright.application.run.evaluation import (
+    bind,
+    build_model,
+    evaluate,
+    evaluate_directives,
+    evaluate_group,
+    reasons_of,
+)
 from tilewright.errors import InputError, InvalidMappingError, NotConformableError, PluginError, Reason
 from tilewright.plugin import Costs
 from tilewright.plugin.program import Program, ProgramLayer, Tiles
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.density import Density
+from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.sparse import Saving, SparseMemory
 
 PROBLEM = tw.load("nk,km->nm; n=4 k=4 m=4", "problem")
@@ -182,3 +191,14 @@ def test_layers_and_groups_have_one_warning_on_a_dimension_of_two_coordinates(mo
 
     assert all(each.reports[0].valid for each in (one, several)) and warnings[0] == warnings[1]
     assert [f"{problem.name}: m moves several coordinates of D"] * count == [text.split(",")[0] for text in warnings[0]]
+
+
+@pytest.mark.parametrize("home", ["others", None])
+def test_a_report_has_the_name_of_its_plugin(home: str | None) -> None:
+    """Another package's model cannot call itself as a built-in one. An object from the caller may have any name."""
+    timeloop = build_model("timeloop")
+    record = PluginRecord(name="timeloop", distribution=home, version="1")
+    other = replace(timeloop, name="others/timeloop", record=record)
+    group = tw.GroupMapping.of(PROBLEM, ARCHITECTURE, MAPPING)
+    reports = [evaluate(other, PROBLEM, ARCHITECTURE, MAPPING), evaluate_group(replace(other, model=None), group)]
+    assert [report.model for report in reports] == ["others/timeloop" if home else "timeloop", "others/timeloop"]
