@@ -12,9 +12,11 @@ from tilewright.application.cli import options
 def correlate_command(flags: options.Flags, workload: options.Workloads, arch: options.Arch) -> None:
     """Evaluate sampled mappings under several cost models, and tell how far the models agree."""
     import tilewright as tw
+    from tilewright.application.api.load.kinds import is_group_file
     from tilewright.application.cli.common import print_result
 
-    report = tw.correlate(flags.loaded(workload), arch, **flags.settings())
+    source = workload if any(map(is_group_file, workload)) else flags.loaded(workload)  # groups are refused by name
+    report = tw.correlate(source, arch, **flags.settings())
     print_result(report, flags.json, flags.quiet, report.messages())
     if report.unwritten is not None:
         raise typer.Exit(report.unwritten.exit_code)

@@ -236,7 +236,9 @@ def test_odd_arguments_are_refused_at_once(words: dict[str, Any], said: str) -> 
     assert said in str(error.value)
 
 
-def test_groups_are_refused_by_name(tmp_path: Path) -> None:
+def test_groups_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     group = tw.load(Path(__file__).parents[4] / "examples" / "two_products.yaml", "group_mapping")
     file = tmp_path / "group.yaml"
     file.write_text(group.to_yaml())
@@ -244,6 +246,8 @@ def test_groups_are_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(tw.errors.CallError, match="takes no group mappings") as error:
             tw.correlate(source, "eyeriss", models="timeloop,oracle")
         assert "tilewright evaluate GROUP --models" in str(error.value)
+    ran = command(monkeypatch, capsys)("correlate", file, "--arch", "eyeriss", "--models", "timeloop,oracle")
+    assert ran.code == 2 and "takes no group mappings" in ran.err
 
 
 @pytest.mark.parametrize(
