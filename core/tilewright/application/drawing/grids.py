@@ -1,6 +1,6 @@
 """Grids of an architecture's units: clusters inside clusters, with their memories, and the units in use.
 
-Buffer with 16 x 16 units of one memory  ->  a block with a strip `Buffer`, and 16 x 16 cells with a strip and a unit each
+A buffer with 16 x 16 elements is a block with a strip for the buffer. Inside are cells with a strip for the registers.
 Long axes show the first SHOWN sub-clusters and the last one.
 """
 
