@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from support import EXAMPLE_FILES
 from support.profiles import first
 from support.tiled_groups import outcome
 from tilewright.application.run.evaluation import build_model, evaluate_group
@@ -138,3 +139,15 @@ def test_small_tiles_cost_no_less_than_large_ones() -> None:
     asked = BranchCase(problem.replace({"dimensions.T": 2}), frozenset({"P"}), 64, problem)
     assert branches.least(asked)[0] == pytest.approx(max(costs[HEADS, tokens] for tokens in (4, 8, 16)) * 2 / TOKENS)
     assert math.isfinite(branches.least(asked)[0])
+
+
+@pytest.mark.exhaustive
+def test_the_example_of_the_manual() -> None:
+    """Queries and results move once, and so do keys and values; docs/fusion.md has the sums."""
+    report = tw.fuse(EXAMPLE_FILES / "attention.yaml", objective="energy")
+    assert report.proved and report.fused.energy_pj == pytest.approx(96_468_992_000)
+    moved = 2 * 8 * 16384 * 128 + 2 * 8 * 4096 * 128
+    rows = {row["mapping"]: row for row in report.rows()}
+    assert rows["fused"]["outermost_words"] == moved == 41_943_040
+    assert rows["unfused"]["outermost_words"] == moved + 2 * 8 * 16384 * 4096
+    assert rows["fused"]["SRAM_peak_words"] == 2 * 4096 * 128 + 1024 * 4096 + 1024 * 128 == 5_373_952
