@@ -54,7 +54,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!tilewright).*"),  # types of other libraries have no links
     (r"py:.*", r".*\.([A-Z](_co)?|_\w+)"),  # nor have type variables and number constraints
     # nor have private types in signatures
-    (r"py:.*", r"tilewright\.(application\.(api|run)|files|tables)\..*"),
+    (r"py:.*", r"tilewright\.(application\.(api|run)|files|tables|testing\.reference)\..*"),
     (
         r"py:.*",
         r"tilewright\.(plugin\.(guard\..*|specs\.Lazy|composed\.ComposedEvaluator|conventions\.Topic)|mapspace\.rules\..*)",

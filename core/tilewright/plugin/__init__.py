@@ -46,7 +46,14 @@ if TYPE_CHECKING:
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.group_reports import GroupRow, group_report
-    from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
+    from tilewright.plugin.groupmapper import (
+        BranchCase,
+        BranchCost,
+        BranchMapper,
+        GroupMapper,
+        GroupResult,
+        GroupTask,
+    )
     from tilewright.plugin.hook_data import ObservedRun, Section
     from tilewright.plugin.hooks import hookimpl
     from tilewright.plugin.interface import INTERFACE, OLDEST_INTERFACE
@@ -134,6 +141,9 @@ __all__ = [
     "BatchEvaluator",
     "Bools",
     "Bounder",
+    "BranchCase",
+    "BranchCost",
+    "BranchMapper",
     "Budget",
     "COMPONENTS",
     "CandidateEvaluator",

@@ -207,14 +207,14 @@ class Drawing:
             raise InputError(f"{path} is called neither {' nor '.join(SUFFIXES)}", hint=f"such as {path.stem}.svg")
         drawing = self
         if (width, font_size, colours) != (None, None, None):
-            drawing = self.styled_as(Look(width, FONT_SIZE if font_size is None else font_size, colours or {}))
+            drawing = self._styled_as(Look(width, FONT_SIZE if font_size is None else font_size, colours or {}))
         if path.suffix == ".svg":
             write_bytes(path, drawing.svg().encode())
         else:
             write_bytes(path, drawing._saved(path.suffix[1:], dpi=150 if width is None else 300))
         return path
 
-    def styled_as(self, chosen: Look) -> Drawing:
+    def _styled_as(self, chosen: Look) -> Drawing:
         """Return the drawing with another look. Raises InputError: there is no room for its names."""
         if self.again is None:
             raise InputError(f"{self.title} has one size only")
