@@ -36,6 +36,7 @@ def test_bandwidth_helps_where_it_binds_and_the_optima_are_proved() -> None:
     assert "  25 % more DRAM bandwidth: 20 % fewer cycles (proved)" in str(report).splitlines()
 
 
+@pytest.mark.exhaustive
 def test_a_product_over_several_layers_is_not_proved() -> None:
     problems = [tw.load(text, "problem").replace({"name": name}) for name, text in NAMED.items()]
     layers = {"kind": "workload", "name": "w", "layers": [{"problem": problem.to_data()} for problem in problems]}

@@ -9,6 +9,7 @@ import pytest
 import tilewright as tw
 from support.charts import points, rectangles
 from support.command import command
+from support.profiles import first
 from tilewright.application.api.plots import ComparisonPlots, ExplorationPlots, FrontPlots, fronts_of
 from tilewright.application.drawing.charts import RooflinePoint, bars, grouped, roofline, sweep
 from tilewright.application.drawing.drawing import Drawing, Look
@@ -23,7 +24,7 @@ def colours(drawing: Drawing) -> set[Any]:
     return {patch.get_facecolor() for patch in rectangles(drawing).values()}
 
 
-@pytest.mark.parametrize(("width", "font_size"), [(2.5, 6.0), (3.5, 10.0)])
+@pytest.mark.parametrize(("width", "font_size"), first(1, (2.5, 6.0), (3.5, 10.0)))
 def test_a_pdf_is_as_wide_as_asked(width: float, font_size: float, tmp_path: Path) -> None:
     drawings = [
         chart(),
@@ -138,6 +139,7 @@ def test_every_point_of_a_roofline_has_its_name() -> None:
         assert {text.get_text() for text in axes.texts} >= {layer.name for layer in layers}
 
 
+@pytest.mark.exhaustive
 def test_the_command_draws_the_fronts_of_several_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
