@@ -105,7 +105,8 @@ def compilation_notice(what: str, also: Callable[[], None] = lambda: None) -> It
         while (left := began + SECONDS - time.process_time()) > 0:
             if done.wait(max(left, 0.05)):
                 return
-        message = f"compiling {what}: one to four minutes, once after installing or updating; single functions take half a minute"
+        told = "one to four minutes at the first use after installing or updating; single functions take half a minute"
+        message = f"compiling {what}: {told}. What is used first later, such as ragged tiles, compiles then"
         logging.getLogger("tilewright").warning(message)
         also()
 

@@ -9,6 +9,7 @@ import pytest
 import tilewright as tw
 from support.certificates import with_parts
 from support.products import products
+from support.schemas import faults
 from tilewright.errors import CallError, InputError, NotConformableError
 
 M, SIZES = 16, (8, 32, 8)
@@ -21,6 +22,8 @@ def test_a_result_that_fits_stays_and_the_saving_is_at_most_the_gain() -> None:
     # the buffer takes the result and gives it back, instead of DRAM
     assert found.gain.unfused - found.value == pytest.approx(2 * (64 - 2.02) * words)
     assert found.gain.gain is not None and 0 < found.saved <= found.gain.gain
+    assert faults(found.gain.data()) == [] and found.gain.data()["kind"] == "fusion_gain_output"
+    assert faults(found.data()) == []
     assert found.group is not None
     (report,) = tw.evaluate(found.group, models="timeloop").reports
     assert report.energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
