@@ -119,6 +119,17 @@ def test_what_no_edge_states_is_not_fused_and_rows_are_not_cut() -> None:
     assert all(branch.layer is not None for one in (apart, rows) for branch in one.group.tree.branches)
 
 
+def test_a_home_that_may_not_hold_a_use_keeps_no_tile_of_it() -> None:
+    data = attention().to_data()
+    data["architecture"]["clusters"][1]["memories"][0]["holds"] = ["input", "output"]
+    kept = tw.fuse(GroupMapping.model_validate(data), objective="energy")
+    data["layers"][1]["tensors"][0]["role"] = "weight"
+    data["layers"][1]["tensors"][1]["role"] = "input"
+    refused = tw.fuse(GroupMapping.model_validate(data), objective="energy")
+    assert kept.saved_words > 0 == refused.saved_words
+    assert refused.proved and "P" in (refused.mapping.tree.entries[0].keep or ())
+
+
 def test_small_tiles_cost_no_less_than_large_ones() -> None:
     """The lemma on tiles, for all tiles of one layer."""
     group = attention()

@@ -229,6 +229,11 @@ class TiledInterval:
         self.outer = architecture.clusters[0]
         self.room = math.inf if home.usable_words is None else home.usable_words * home.word_bits
         self.made = [at for at, tensor in enumerate(shared) if tensor.made]
+        self.able = [
+            at
+            for at in self.made
+            if all(home.may_hold(problems[layer].tensors[own]) for layer, own in shared[at].users.items())
+        ]
         self.axes = [axis for axis in axes if self._may_loop(axis)]
 
     def _may_loop(self, axis: Axis) -> bool:
@@ -297,7 +302,7 @@ class TiledInterval:
         ]
         visits = math.prod(self.problems[0].sizes[axis[0]] // tile for axis, tile in order)
         places = [self._places(users, order) for users in self._external()]
-        for homes in _subsets(self.made):
+        for homes in _subsets(self.able):
             own = {pair for at in homes for pair in self.shared[at].users.items()}
             room_of = {at: self._bits(list(self.shared[at].users.items()), order)[1] for at in homes}
             for kept in itertools.product(*places):
