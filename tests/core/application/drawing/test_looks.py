@@ -41,7 +41,7 @@ def test_a_pdf_is_as_wide_as_asked(width: float, font_size: float, tmp_path: Pat
 
 
 def test_text_has_its_size_and_a_mapper_its_colour() -> None:
-    small = chart().styled_as(Look(font_size=6, colours={"optimal": "#000000"}))
+    small = chart()._styled_as(Look(font_size=6, colours={"optimal": "#000000"}))
     axes = small.figure.axes[0]
     black, other = (0.0, 0.0, 0.0, 1.0), colours(chart()) - {(0.0, 0.0, 0.0, 1.0)}
 
@@ -133,7 +133,7 @@ def test_every_point_of_a_roofline_has_its_name() -> None:
     layers = [RooflinePoint(f"layer{at}", 50 + at % 3, 30 - at % 2) for at in range(40)]
     for drawing in (
         roofline("roofline", layers, 32, 2.0),
-        roofline("roofline", layers, 32, None).styled_as(Look(width=3.5)),
+        roofline("roofline", layers, 32, None)._styled_as(Look(width=3.5)),
     ):
         (axes,) = drawing.figure.axes
         assert {text.get_text() for text in axes.texts} >= {layer.name for layer in layers}
