@@ -61,8 +61,6 @@ nitpick_ignore_regex = [
     ),
     (r"py:.*", r"tilewright\.schema\.(attribute\.Stated|frozen\.Annotated|objective\.Figure|unsearched\.JudgedRule)"),
     (r"py:.*", r"tilewright\.schema\.mapped\.certificate\.Claim"),
-    (r"py:.*", r"tilewright\.(plugin\.groupmapper\.BranchMapper|testing\.reference\.PlainEvaluator)"),
-    (r"py:.*", r"tilewright\.application\.drawing\.drawing\.Look"),
 ]
 
 html_theme = "furo"

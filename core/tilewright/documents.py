@@ -26,9 +26,6 @@ class Document(Model):
     """Part of a JSON document: the figures of some views of sheets, then its own keys."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[
-        str, Any
-    ]  # pydantic cannot read its own type where types are checked, as for the reference
     _figures: ClassVar[tuple[tuple[Sheet, str], ...]] = ()
     """Views of sheets whose figures are keys of it, too."""
     _optional: ClassVar[tuple[str, ...]] = ()
