@@ -30,7 +30,6 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import CYCLES, ENERGY
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.read import shape_of
 from tilewright.schema.workload import Layer, Workload
 
 Item = TypeVar("Item")
@@ -163,14 +162,7 @@ def exchanged(workload: Workload) -> list[frozenset[str]]:
 def _whole(workload: Workload, layer: Layer, operand: str, maker: str) -> bool:
     """Return whether one layer makes all words of an operand, apart from padding, alone or with other makers."""
     read = next(access for name, t, access in workload.edges if (name, t, access.maker) == (layer.name, operand, maker))
-    if read.cut is not None:
-        return False
-    ranks = layer.problem.tensor(operand).projection
-    for index, size, rank in zip(read.read or (), shape_of(layer.problem, operand), ranks, strict=True):
-        padded = len(rank.terms) > 1 or set(rank.terms.values()) != {1}
-        if not padded and math.prod(read.sizes[name] for name in index.terms) != size:
-            return False
-    return True
+    return read.fills(layer.problem, operand)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem
+from tilewright.schema.read import shape_of
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.solution import Axis, Shared
 from tilewright_mappers.fused.tiles import TOLERANCE, Branches, Choice, Fused, TiledInterval, fused_interval
@@ -56,7 +57,7 @@ class TiledGroup:
         self.objective = objective = task.objective
         self.objectives = (objective,) if objective.is_additive else (objective, ENERGY, CYCLES)
         room = math.inf if home.usable_words is None else float(home.usable_words * home.word_bits)
-        self.branches = {one: Branches(mapper, room, one, limits) for one in self.objectives}
+        self.branches = {one: Branches(mapper, task.group.architecture, room, one, limits) for one in self.objectives}
         self.known: dict[tuple[int, int, Objective], Fused] = {}
         self.floors: dict[Objective, list[float]] = {}
 
@@ -103,7 +104,7 @@ class TiledGroup:
     def _solve(self, first: int, last: int, objective: Objective) -> None:
         interval = TiledInterval(
             self.problems[first : last + 1],
-            self._within(first, last),
+            *self._within(first, last),
             self._axes(first, last) if self._may_share(first, last) else (),
             self.group.architecture,
             self.home,
@@ -136,18 +137,27 @@ class TiledGroup:
             least[end] = min(sums, default=math.inf)
         return least[last]
 
-    def _within(self, first: int, last: int) -> list[Shared]:
-        """Return the tensors that several layers of an interval use, and no layer outside if one of them makes it."""
-        result = []
+    def _within(self, first: int, last: int) -> tuple[list[Shared], list[Shared]]:
+        """Return the tensors that several layers of an interval use, and its results that layers outside read, too.
+
+        A result of an earlier layer is an input of the interval.
+        """
+        within, leaving = list[Shared](), list[Shared]()
         for tensor in self.shared:
             users = {at - first: own for at, own in tensor.users.items() if first <= at <= last}
-            if len(users) < 2 or (tensor.made and len(users) < len(tensor.users)):
+            if len(users) < 2:
                 continue
             steps = tuple(
                 {at - first: dimension for at, dimension in own.items() if first <= at <= last} for own in tensor.steps
             )
-            result.append(replace(tensor, users=users, steps=steps))
-        return result
+            made = tensor.made and first <= tensor.first
+            inside = replace(tensor, users=users, steps=steps, made=made)
+            if tensor.made and not made:
+                problems = {at: self.problems[first + at] for at in users}
+                shapes = {shape_of(problem, problem.tensors[users[at]].name) for at, problem in problems.items()}
+                inside = replace(inside, alike=len(shapes) == 1)
+            (leaving if made and len(users) < len(tensor.users) else within).append(inside)
+        return within, leaving
 
     def _axes(self, first: int, last: int) -> list[Axis]:
         """Return the axes on which every layer of an interval has a dimension."""
@@ -162,11 +172,11 @@ class TiledGroup:
     def _floor(self, at: int, objective: Objective) -> float:
         """Return a lower bound on a layer in every interval: its least cost over all sets of tensors at home, without room.
 
-        Operands that no layer makes are filled once at least.
+        Operands that no layer makes are filled once at least, by one of their readers.
         """
         if not self.mapper.is_free:
             return 0.0
-        interval = TiledInterval([self.problems[at]], (), (), self.group.architecture, self.home, self.mapper)
+        everything = TiledInterval(self.problems, (), (), (), self.group.architecture, self.home, self.mapper)
         problem, branches = self.problems[at], self.branches[objective]
         cases = []
         able = [tensor for tensor in problem.tensors if self.home.may_hold(tensor)]
@@ -174,17 +184,16 @@ class TiledGroup:
             some = frozenset(tensor.name for number, tensor in enumerate(able) if bits >> number & 1)
             cases.append(BranchCase(problem, some, 0, problem))
         branches.ask(cases)
-        made = {
-            self.problems[at].tensors[tensor.users[at]].name
-            for tensor in self.shared
-            if tensor.made and at in tensor.users
-        }
+        users = {tensor.users[at]: tensor for tensor in self.shared if at in tensor.users}
         least = math.inf
         for case in cases:
             energy, cycles = branches.least(case)
             for own, tensor in enumerate(problem.tensors):
-                if tensor.name in case.at_home and tensor.name not in made and not tensor.is_output:
-                    energy += interval.fill_once_pj(0, own)
+                shared = users.get(own)
+                if tensor.name not in case.at_home or tensor.is_output or (shared is not None and shared.made):
+                    continue
+                pairs = [(at, own)] if shared is None else list(shared.users.items())
+                energy += min(everything.fill_once_pj(*pair) for pair in pairs) / len(pairs)
             least = min(least, objective.value(energy, cycles))
         return least
 
@@ -335,7 +344,7 @@ class Tree:
         return [{"entries": entries, "branches": branches}]
 
     def _homes(self, part: Fused, choice: Choice) -> list[str]:
-        within = self.search._within(part.first, part.first + len(choice.cases) - 1)
+        within, _ = self.search._within(part.first, part.first + len(choice.cases) - 1)
         return [within[at].name for at in choice.homes]
 
     def _kept(self, part: Fused, choice: Choice, depth: int) -> list[str]:

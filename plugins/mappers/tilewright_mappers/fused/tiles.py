@@ -24,10 +24,10 @@ from typing import Any
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper
-from tilewright.prices import tensor_pj
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.prices import leakage_pj, prices_of, tensor_pj
+from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.solution import Axis, Shared
 
@@ -110,14 +110,21 @@ class Branches:
     small one have no more room, and the same tensors at home. Its visits, repeated over the large tile, cost no less than
     a visit of the large tile: the loops between both are loops of one of its mappings. Both need equal sizes of
     the dimensions that the result lacks, since a later visit reads the sums of an earlier one.
+
+    Args:
+        architecture: the machine, whose costs are rounded (`rounding`).
     """
 
-    def __init__(self, mapper: BranchMapper, room: float, objective: Objective, limits: Limits) -> None:
+    def __init__(
+        self, mapper: BranchMapper, architecture: Architecture, room: float, objective: Objective, limits: Limits
+    ) -> None:
         self.mapper, self.room, self.objective, self.limits = mapper, room, objective, limits
+        self.architecture = architecture
         self.is_cut = False
         """Whether the user has interrupted."""
         self._known: dict[Key, list[BranchCost]] = {}
         self._keys: dict[Problem, str] = {}
+        self._lost: dict[tuple[Tensor, ...], tuple[float, float]] = {}
         self._solved: dict[tuple[object, frozenset[str], tuple[int, ...]], list[tuple[Problem, int, Costs]]] = {}
         powers = objective.powers
         self._objectives = (objective,) if not all(powers) else (objective, ENERGY, CYCLES)
@@ -182,22 +189,30 @@ class Branches:
         else:
             energy, _ = self.objective.powers
             least_pj, least_cycles = (best.bound, 0.0) if energy else (0.0, best.bound)
-        # the group's words may share a cycle that each visit rounds up
-        return Costs(best.energy_pj, best.cycles, least_pj, max(0.0, least_cycles - 1))
+        return Costs(best.energy_pj, best.cycles, least_pj, least_cycles)
 
-    def least(self, case: BranchCase) -> tuple[float, float]:
-        """Return lower bounds on energy and cycles of one visit, known or not."""
+    def least(self, case: BranchCase, visits: int = 1) -> tuple[float, float]:
+        """Return lower bounds on energy and cycles of all visits, known or not."""
+        tensors = case.problem.tensors
+        if tensors not in self._lost:
+            self._lost[tensors] = rounding(self.architecture, case.problem)
+        lost_pj, lost_cycles = self._lost[tensors]
+
+        def repeated(costs: Costs, times: float) -> tuple[float, float]:
+            more = max(0.0, times - 1)
+            return times * costs.least_pj - more * lost_pj, times * costs.least_cycles - more * lost_cycles
+
         if self.is_known(case):
-            known = self.costs(case)
-            return known.least_pj, known.least_cycles
+            energy, cycles = repeated(self.costs(case), visits)
+            return max(0.0, energy), max(0.0, cycles)
         least_pj = least_cycles = 0.0
         if self.mapper.is_free:
             for problem, reserved, costs in self._solved.get(self._family(case), ()):
                 pairs = list(zip(problem.sizes, case.problem.sizes, strict=True))
                 if reserved <= case.reserved_bits and not any(larger % size for larger, size in pairs):
                     parts = math.prod(larger // size for larger, size in pairs)
-                    least_pj = max(least_pj, costs.least_pj / parts)
-                    least_cycles = max(least_cycles, costs.least_cycles / parts)
+                    energy, cycles = repeated(costs, visits / parts)
+                    least_pj, least_cycles = max(least_pj, energy), max(least_cycles, cycles)
         return least_pj, least_cycles
 
     def _family(self, case: BranchCase) -> tuple[object, frozenset[str], tuple[int, ...]]:
@@ -207,12 +222,34 @@ class Branches:
         return (problem.tensors, problem.operation, case.layer), case.at_home, sums
 
 
+def rounding(architecture: Architecture, problem: Problem) -> tuple[float, float]:
+    """Return pJ and cycles that one visit takes at most beyond its share of a group, which rounds once for all visits.
+
+    Each port takes whole cycles, in which memories leak. Each tensor moves whole blocks.
+    """
+    prices = prices_of(architecture)
+    ports = [bandwidth for price in prices.values() for bandwidth in price.bandwidths if math.isfinite(bandwidth)]
+    is_whole = all((1 / bandwidth).is_integer() for bandwidth in ports) and all(
+        cluster.fanout.network == Network() for cluster in architecture.clusters
+    )
+    cycles = 0.0 if is_whole else 1.0
+    leaked = leakage_pj(architecture, cycles, {name: price.instances for name, price in prices.items()})
+    blocks = (
+        price.macros * (price.read_pj + price.fill_pj + (price.update_pj if tensor.is_output else 0.0))
+        for price in prices.values()
+        for tensor in problem.tensors
+        if price.block > 1
+    )
+    return math.fsum([*leaked.values(), *blocks]), cycles
+
+
 class TiledInterval:
     """Choices of one interval of layers.
 
     Args:
         problems: the layers of the interval, in order.
         shared: the tensors that several of them use, with numbers of layers inside the interval.
+        leaving: such results that layers outside read, too. They go out, and loops step them as if they stayed.
         axes: for each axis, the dimension of each layer.
     """
 
@@ -220,12 +257,14 @@ class TiledInterval:
         self,
         problems: Sequence[Problem],
         shared: Sequence[Shared],
+        leaving: Sequence[Shared],
         axes: Sequence[Axis],
         architecture: Architecture,
         home: Memory,
         branches: BranchMapper,
     ) -> None:
         self.problems, self.shared, self.home, self.branches = problems, shared, home, branches
+        self.leaving = leaving
         self.outer = architecture.clusters[0]
         self.room = math.inf if home.usable_words is None else home.usable_words * home.word_bits
         self.made = [at for at, tensor in enumerate(shared) if tensor.made]
@@ -243,8 +282,7 @@ class TiledInterval:
             name = list(problem.dimensions)[dimension]
             if name not in problem.output.dimensions:
                 return False
-        for at in self.made:
-            tensor = self.shared[at]
+        for tensor in (*(self.shared[at] for at in self.made), *self.leaving):
             coordinate = tensor.stepped(0, axis)
             if coordinate is None or tensor.halos[coordinate]:
                 return False
@@ -327,7 +365,7 @@ class TiledInterval:
 
     def _external(self) -> list[tuple[Pair, ...]]:
         """Return the users of each operand that no layer of the interval makes, and that the home may keep."""
-        shared = {pair for tensor in self.shared for pair in tensor.users.items()}
+        shared = {pair for tensor in (*self.shared, *self.leaving) for pair in tensor.users.items()}
         groups = [tuple(tensor.users.items()) for tensor in self.shared if not tensor.made and tensor.alike]
         groups += [
             ((at, own),)
@@ -406,12 +444,13 @@ def fused_interval(
     best, best_value, best_costs = None, math.inf, (math.inf, math.inf)
     heap: list[tuple[float, int, Choice]] = []
     bound = 0.0
+    least_known = math.inf  # the least bound of choices whose branches are mapped
 
     def lower(choice: Choice) -> float:
         energy, cycles = choice.energy_pj, 0.0
         for case in choice.cases:
-            least = branches.least(case)
-            energy, cycles = energy + least[0] * choice.visits, cycles + least[1] * choice.visits
+            least = branches.least(case, choice.visits)
+            energy, cycles = energy + least[0], cycles + least[1]
         return objective.value(energy, cycles)
 
     counter = itertools.count()
@@ -457,6 +496,8 @@ def fused_interval(
             costs = [branches.costs(case) for case in choice.cases]
             energy = choice.energy_pj + choice.visits * math.fsum(cost.energy_pj for cost in costs)
             cycles = choice.visits * math.fsum(cost.cycles for cost in costs)
+            if math.isfinite(energy):
+                least_known = min(least_known, now)
             if objective.value(energy, cycles) < best_value:
                 best, best_value, best_costs = choice, objective.value(energy, cycles), (energy, cycles)
         else:
@@ -466,4 +507,4 @@ def fused_interval(
         if branches.is_cut:
             raise
     entries = () if best is None else tuple(branches.best(case).entries for case in best.cases)
-    return Fused(first, *best_costs, min(bound, best_value), best, entries)
+    return Fused(first, *best_costs, min(bound, best_value, least_known), best, entries)
