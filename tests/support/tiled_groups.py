@@ -72,7 +72,7 @@ class Case:
         self.levels = random.choice((1, 2))
         self.units = random.choice((1, 2, 4))
         self.energies = [random.choice(able) for able in ([50, 200], [4, 20], [1, 3], [0.1, 0.5])]
-        self.bandwidths = [random.choice((None, None, 1, 4)) for _ in range(4)]
+        self.bandwidths: list[float | None] = [random.choice((None, None, 1, 4)) for _ in range(4)]
         self.held = random.choice((None, ["weight"], ["output"], ["input", "output"]))
         self.seconds, self.leakage, self.blocks = None if not rough else 1000.0, [0.0] * 4, [1] * 4
         if rough:

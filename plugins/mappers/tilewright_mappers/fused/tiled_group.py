@@ -20,7 +20,7 @@ from tilewright_mappers.fused.solution import Axis, Shared
 from tilewright_mappers.fused.tiles import TOLERANCE, Branches, Choice, Fused, TiledInterval, fused_interval
 
 SPACE = (
-    "layers in order, in intervals of one nest of shared loops whose tiles divide and which no sum crosses; "
+    "layers in order, in intervals of one nest of shared loops around tiles at home; tiles divide, no sum crosses; "
     "inside, the layers' map spaces"
 )
 """Space of the search, for users."""

@@ -1,0 +1,97 @@
+"""Bounds of groups in tiles: none is above a mapping of the space, also where a group rounds less often than its visits."""
+
+import math
+from functools import partial
+
+import pytest
+
+from support.profiles import first
+from support.tiled_groups import MORE, TIMELOOP, Case, found
+from tilewright.application.run.evaluation import evaluate_group
+from tilewright.application.run.group_search import branch_table
+from tilewright.plugin.groupmapper import GroupTask
+from tilewright.schema.objective import ENERGY
+from tilewright_mappers.fused.group import _axes, _shared
+from tilewright_mappers.fused.limits import Limits
+from tilewright_mappers.fused.tiled_group import TiledGroup, Tree, _Cut
+from tilewright_mappers.fused.tiles import Fused, TiledInterval
+
+
+def searched(case: Case, seconds: float = math.inf) -> TiledGroup:
+    """Return the search of a case; `search` runs it."""
+    group, limits = case.group(), Limits()
+    table = branch_table(group.architecture, TIMELOOP)
+    assert table.home is not None
+    limits.ends = limits.now() + seconds
+    shared = list(_shared(group, table.home))
+    task = GroupTask(group, partial(evaluate_group, TIMELOOP), case.objective, None, table)
+    axes = _axes(group, shared, limits)
+    return TiledGroup(task, table, table.home, group.layers, shared, axes, frozenset(), limits)
+
+
+@pytest.mark.parametrize("seed", first(2, 3, 0, 4, *range(5, 12)))
+def test_no_choice_costs_less_than_its_bound(seed: int) -> None:
+    """A visit is charged whole blocks, whole cycles and their leakage; the group is charged once for all visits."""
+    case = Case(seed, rough=True)
+    search = searched(case, seconds=1e6)
+    _, bound, _ = search.search()
+    last, objective = len(search.problems) - 1, case.objective
+    branches, home = search.branches[objective], search.home
+    within = search._within(0, last)
+    interval = TiledInterval(
+        search.problems, *within, search._axes(0, last), search.group.architecture, home, search.mapper
+    )
+    floors = math.fsum(search.floors[objective])
+    for choice in interval.choices():
+        bounds = []
+        for _ in range(3):  # unknown, known with all room, known
+            pairs = [branches.least(branch, choice.visits) for branch in choice.cases]
+            energy, cycles = (math.fsum(column) for column in zip(*pairs, strict=True))
+            bounds.append(objective.value(choice.energy_pj + energy, cycles))
+            branches.ask([branches.next_of(branch) for branch in choice.cases if not branches.is_known(branch)])
+        best = [branches.best(branch) for branch in choice.cases]
+        if not all(math.isfinite(cost.energy_pj) for cost in best):
+            continue
+        part = Fused(0, 0.0, 0.0, 0.0, choice, tuple(cost.entries for cost in best))
+        report = evaluate_group(TIMELOOP, Tree(search, _Cut(0.0, 0.0, (part,))).group())
+        value = report.of(objective)
+        assert value is not None, report.reasons
+        assert max(*bounds, bound, floors if objective.is_additive else 0.0) <= value * (1 + 1e-9)
+
+
+def test_an_operand_in_common_is_filled_once_in_the_bound_of_intervals_that_are_not_searched() -> None:
+    case = Case(0)
+    case.layers, case.objective, case.capacity, case.held = MORE[2], ENERGY, 40, None
+    case.sizes = {"m": 4, "a": 4, "b": 1, "c": 1}
+    search = searched(case, seconds=1e6)
+    best, _, plain = search.search()
+    assert best.energy_pj < plain.energy_pj
+    assert math.fsum(search.floors[ENERGY]) <= best.energy_pj * (1 + 1e-9)
+
+
+OUTSIDE: dict[str, tuple[tuple[dict[str, str], ...], int, float]] = {
+    "an earlier result is an input of both readers": (
+        (
+            {"T0": "ma", "W0": "ab", "T1": "mb"},
+            {"T1": "mb", "W1": "bc", "T2": "mc"},
+            {"T1": "mb", "W1": "bc", "T3": "mc"},
+        ),
+        8,
+        11165.2,
+    ),
+    "a result that leaves is whole before the next layer reads all of it": (MORE[1], 12, 12513.2),
+}
+
+
+@pytest.mark.parametrize(("layers", "capacity", "least"), OUTSIDE.values(), ids=OUTSIDE)
+def test_results_with_readers_outside_an_interval(
+    layers: tuple[dict[str, str], ...], capacity: int, least: float
+) -> None:
+    case = Case(0)
+    case.layers, case.objective, case.capacity, case.held = layers, ENERGY, capacity, None
+    case.sizes = {"m": 1, "a": 4, "b": 4, "c": 4}
+    case.levels, case.units, case.energies, case.bandwidths = 2, 1, [200, 1, 0.1, 0.1], [None] * 4
+    result = found(case, branch_table(case.group().architecture, TIMELOOP))
+    assert evaluate_group(TIMELOOP, result.group).valid
+    assert result.energy_pj == pytest.approx(least)
+    assert result.bound <= result.energy_pj <= (evaluate_group(TIMELOOP, result.unfused).energy_pj or 0)
