@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tilewright.application.run.branch_table import BranchTable
 from tilewright.application.run.evaluation import evaluate_group
@@ -20,8 +21,7 @@ from tilewright.errors import NotConformableError
 from tilewright.interrupts import stop_requested
 from tilewright.reports import Report
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.group import Edge, GroupMapping, Part
-from tilewright.schema.mapping import Entry
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem
 
 WORTH = 1e-4
@@ -160,57 +160,50 @@ def _origins(
 def _parts(network: ResidentNetwork, joined: NetworkGroup, group: GroupMapping, first: int) -> Iterator[TiledPart]:
     """Yield the parts of a group that share tiles, each as a group of its own."""
     order = [layer.name for layer in network.workload.layers]
-    root, whole = group.tree.entries[:1], len(group.tree.entries) > 1
-    for part in (group.tree,) if whole else group.tree.branches:
+    data, whole = group.to_data()["tree"], len(group.tree.entries) > 1
+    for part, own_data in [(group.tree, data)] if whole else zip(group.tree.branches, data["branches"], strict=True):
         names = list(part.layers())
         if part.layer is not None:
             continue
-        own = _only(group, part, () if whole else root)
+        own = _only(group, names, own_data, [] if whole else data["entries"])
         apart = tuple(read for read in joined.left_out if {read.maker, read.reader} <= set(names))
         report = evaluate_group(network.configuration.model, own)
         start = order.index(names[0])
         yield TiledPart(start, start + len(names) - 1, network.workload.layers[first].count, own, report, apart)
 
 
-def _only(group: GroupMapping, part: Part, outside: tuple[Entry, ...]) -> GroupMapping:
-    """Return some layers of a group: a part of its tree, inside entries that it shares with others."""
-    names, users = set(part.layers()), group.users
-    entries = [
-        entry.model_copy(update={"keep": tuple(name for name in entry.keep or () if names & users[name].keys())})
-        for entry in outside
-    ]
-    edges, renamed = list[Edge](), dict[str, str]()
-    for edge in group.edges:
-        layers = {layer: own for layer, own in edge.layers.items() if layer in names}
-        if len(layers) > 1 or (layers and edge.sizes is not None):
-            offsets = {layer: row for layer, row in edge.offsets.items() if layer in names}
-            edges.append(edge.model_copy(update={"layers": FrozenDict(layers), "offsets": FrozenDict(offsets)}))
+def _only(
+    group: GroupMapping, names: Sequence[str], part: dict[str, Any], outside: Sequence[dict[str, Any]]
+) -> GroupMapping:
+    """Return some layers of a group: a part of its tree, as data, inside entries that it shares with others."""
+    users, data = group.users, group.to_data()
+    edges, renamed = list[dict[str, Any]](), dict[str, str]()
+    for edge in data.get("edges", ()):
+        layers = {layer: own for layer, own in edge["layers"].items() if layer in names}
+        if len(layers) > 1 or (layers and edge.get("sizes")):
+            offsets = {layer: row for layer, row in edge.get("offsets", {}).items() if layer in names}
+            edges.append(edge | {"layers": layers, "offsets": offsets})
         elif layers:
-            renamed[edge.tensor] = ".".join(next(iter(layers.items())))
-    tree = part.model_copy(update={"entries": (*entries, *part.entries)})
+            renamed[edge["tensor"]] = ".".join(next(iter(layers.items())))
+
+    def named(entry: dict[str, Any]) -> dict[str, Any]:
+        kept = [renamed.get(name, name) for name in entry.get("keep") or () if users[name].keys() & set(names)]
+        return entry | {"keep": kept}
+
     axes = {
-        axis: {layer: own for layer, own in layers.items() if layer in names} for axis, layers in group.axes.items()
+        axis: {layer: own for layer, own in layers.items() if layer in names}
+        for axis, layers in data.get("axes", {}).items()
     }
-    return GroupMapping(
-        name=" + ".join(part.layers()),
-        axes=FrozenDict({axis: FrozenDict(layers) for axis, layers in axes.items() if len(layers) > 1}),
-        edges=tuple(edges),
-        tree=_renamed(tree, renamed),
-        layers=tuple(layer for layer in group.layers if layer.name in names),
-        architecture=group.architecture,
+    return GroupMapping.model_validate(
+        data
+        | {
+            "name": " + ".join(names),
+            "axes": {axis: layers for axis, layers in axes.items() if len(layers) > 1},
+            "edges": edges,
+            "tree": part | {"entries": [named(entry) for entry in (*outside, *part["entries"])]},
+            "layers": [layer for layer in data["layers"] if layer["name"] in names],
+        }
     )
-
-
-def _renamed(part: Part, names: dict[str, str]) -> Part:
-    """Return a part with other names of some tensors in its shared entries."""
-    if part.layer is not None:
-        return part
-    entries = tuple(
-        entry.model_copy(update={"keep": None if entry.keep is None else tuple(names.get(t, t) for t in entry.keep)})
-        for entry in part.entries
-    )
-    branches = tuple(_renamed(branch, names) for branch in part.branches)
-    return part.model_copy(update={"entries": entries, "branches": branches})
 
 
 def with_runs(placed: Placement, network: ResidentNetwork, tiled: Sequence[TiledRun]) -> Placement:

@@ -56,6 +56,19 @@ def test_results_that_do_not_fit_stay_in_tiles(tmp_path: Path) -> None:
     assert [row["layer"] for row in found.rows()] == ["L0 + L1"]
 
 
+def test_layers_beside_those_that_share_loops_are_mapped_on_their_own(tmp_path: Path) -> None:
+    arch = tw.load("eyeriss").replace({"GlobalBuffer.capacity_words": M * SIZES[1] - 1})
+    network = products(M, (8, *SIZES, 8))
+    for layer, maker in ((network["layers"][1], "L0"), (network["layers"][3], "L2")):
+        layer["reads"] = {"A": [{"maker": maker, "cut": "a pooling"}]}
+    found = tw.fuse_network(network, arch, objective="energy", progress=False, folder=tmp_path)
+    assert [part.layers for part in found.parts] == [("L1", "L2")] and not found.parts[0].left_out
+    assert [row["layer"] for row in found.rows()] == ["L0", "L1 + L2", "L3"]
+    assert sum(row["energy_pj"] for row in found.rows()) == pytest.approx(found.energy_pj)
+    (report,) = tw.evaluate(tmp_path / "group_1.yaml", models="timeloop").reports
+    assert report.energy_pj == pytest.approx(found.rows()[1]["energy_pj"], rel=1e-9)
+
+
 def test_results_that_fit_no_tile_go_out() -> None:
     arch = tw.load("eyeriss", "architecture").replace({"GlobalBuffer.capacity_words": 1})
     found = tw.fuse_network(products(M, SIZES), arch, objective="energy", progress=False)
