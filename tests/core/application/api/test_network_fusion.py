@@ -57,7 +57,7 @@ def test_results_that_do_not_fit_stay_in_tiles(tmp_path: Path) -> None:
 
 
 def test_layers_beside_those_that_share_loops_are_mapped_on_their_own(tmp_path: Path) -> None:
-    arch = tw.load("eyeriss").replace({"GlobalBuffer.capacity_words": M * SIZES[1] - 1})
+    arch = tw.load("eyeriss", "architecture").replace({"GlobalBuffer.capacity_words": M * SIZES[1] - 1})
     network = products(M, (8, *SIZES, 8))
     for layer, maker in ((network["layers"][1], "L0"), (network["layers"][3], "L2")):
         layer["reads"] = {"A": [{"maker": maker, "cut": "a pooling"}]}
