@@ -70,6 +70,7 @@ html_extra_path = ["extra"]  # JSON schemas, by docs/schema_files.py
 html_show_sphinx = False
 html_theme_options = {"top_of_page_buttons": []}
 
+WITH_CONTENTS = runpy.run_path(str(Path(__file__).parent / "contents.py"))["with_contents"]
 AS_DIRECTIVES = runpy.run_path(str(Path(__file__).parent / "reference/summaries.py"))["as_directives"]
 GOOGLE = Config(napoleon_use_ivar=True)
 
@@ -114,9 +115,15 @@ def read_reference(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = AS_DIRECTIVES(source[0])
 
 
+def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add the list of the pages below a page, for the sidebar."""
+    source[0] = WITH_CONTENTS(page, source[0])
+
+
 def setup(app: Sphinx) -> None:
     """Connect the handlers to Sphinx."""
     app.connect("source-read", read_reference)
+    app.connect("source-read", add_contents)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", read_sections)
     app.connect("autodoc-process-signature", readable)

@@ -33,7 +33,7 @@ def main(folder: Path = FOLDER) -> None:
 def draw_mappers(folder: Path) -> None:
     """Write the README's picture by the commands that it shows."""
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^tilewright (.* -o mappers\b.*)$", readme, re.MULTILINE)
+    commands = re.findall(r"^tilewright (.*\bcompared_mappers\b.*)$", readme, re.MULTILINE)
     with tempfile.TemporaryDirectory() as scratch:
         for words in commands:
             subprocess.run([sys.executable, "-m", "tilewright", *shlex.split(words)], cwd=scratch, check=True)

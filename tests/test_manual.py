@@ -109,6 +109,17 @@ def test_the_published_schemas_are_those_that_the_script_writes() -> None:
     assert published == script["texts"](), "python docs/schema_files.py writes them"
 
 
+def test_the_sidebar_is_short_and_has_every_page_once() -> None:
+    module = runpy.run_path(str(ROOT / "docs/contents.py"))
+    top = [page for pages in module["SECTIONS"].values() for page in pages]
+    listed = [*top, *(page for pages in module["BELOW"].values() for page in pages)]
+
+    assert len(top) <= 15 and set(module["BELOW"]) <= set(listed)
+    assert sorted([*listed, "index"]) == sorted(
+        page.removeprefix("docs/").removesuffix(".md") for page in ALL if page != "README.md"
+    )
+
+
 def test_no_page_with_python_is_left_out() -> None:
     assert {page for page in ALL if blocks(page)} == {*PAGES, *WITH_A_PACKAGE}
 
