@@ -173,14 +173,17 @@ WITH_COMMANDS = [page for page in PAGES if blocks(page, "sh")]
 
 
 @pytest.mark.manual
-@pytest.mark.parametrize("page", dict.fromkeys([*WITH_COMMANDS[::3], "docs/index.md", "docs/oracle.md"]))
+@pytest.mark.parametrize("page", dict.fromkeys([*WITH_COMMANDS[::3], "docs/background.md", "docs/oracle.md"]))
 def test_the_commands_of_the_manual_print_the_same(page: str, run: Run, tmp_path: Path) -> None:
     """All plugins are installed. Every third page and two more, because the commands of all take minutes.
 
-    The first page's `compare` takes a minute; a shorter one is among `COMMANDS`.
+    The `compare` of one page takes a minute; a shorter one is among `COMMANDS`. `--sensitivity` needs registers that no built-in
+    estimator knows: one of the crowd answers, and a note names it.
     """
     words = [command for block in blocks(page, "sh") for command in commands(block)]
-    words = [line for line in words if (page, line[0]) != ("docs/index.md", "compare")]
+    words = [
+        line for line in words if (page, line[0]) != ("docs/background.md", "compare") and "--sensitivity" not in line
+    ]
     alone = [run(line) for line in words]
     fresh(tmp_path)
     with present(SPECS):
