@@ -17,7 +17,7 @@ BELOW = {
     "reports": ("compare", "correlate"),
     "spaces": ("estimators",),
     "library": ("schemas", "json"),
-    "mappers": ("optimal", "sunstone", "algorithms"),
+    "mappers": ("optimal", "optimal_proof", "optimal_results", "sunstone", "algorithms"),
     "models": ("timeloop", "maestro", "zigzag", "oracle", "cycles", "sparse", "ragged"),
     "plugins": (
         "plugins/mapper",

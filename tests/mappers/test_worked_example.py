@@ -1,4 +1,4 @@
-"""Worked example of docs/optimal.md: every number of the section is recomputed."""
+"""Worked example of docs/optimal_proof.md: every number of the section is recomputed."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ from tilewright_mappers.optimal.mapper import ROUNDING_FACTOR
 from tilewright_mappers.optimal.search_instance import SearchInstance
 from tilewright_mappers.optimal.staged_search import CompleteMappings
 
-PAGE = Path(__file__).parents[2] / "docs/optimal.md"
+PAGE = Path(__file__).parents[2] / "docs/optimal_proof.md"
 SECTION = PAGE.read_text(encoding="utf-8").partition("\n## Worked example\n")[2]
 HEADER = """\
 |state|from|step|tiles M, N, K|stationary|committed|deferred A, B, Z|demand A, B, Z|credit|bound|outcome|

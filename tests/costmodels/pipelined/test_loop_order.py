@@ -1,4 +1,4 @@
-"""The order of loops that do not matter (Lemma 2 of docs/optimal.md) under `pipelined`."""
+"""The order of loops that do not matter (Lemma 2 of docs/optimal_proof.md) under `pipelined`."""
 
 from collections.abc import Iterator
 from random import Random
@@ -98,7 +98,7 @@ def moves(seed: int, drawn: int) -> Iterator[tuple[float, float]]:
 
 
 def test_a_loop_that_does_not_matter_is_outermost_at_no_cost() -> None:
-    """The proof in docs/optimal.md: no step gets a transfer that it lacked, and no transfer gets more words."""
+    """The proof in docs/optimal_proof.md: no step gets a transfer that it lacked, and no transfer gets more words."""
     pairs = [pair for seed in range(12) for pair in moves(seed, 50)]
     assert all(after <= before for before, after in pairs)
     assert len(pairs) > 200 and any(after < before for before, after in pairs)
