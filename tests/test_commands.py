@@ -30,6 +30,12 @@ def clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "clone"
 
 
+@pytest.fixture
+def run_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `tilewright --help` prints."""
+    return command(monkeypatch, capsys)("--help").out
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")])
 def test_commands_run(
     page: str, clone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -44,6 +50,17 @@ def test_commands_run(
             assert ran.code == 0 or missing, (words, ran.err)
             assert ran.out + ran.err and "Traceback" not in ran.err, (words, ran.err)
     assert written_faults(clone) == {}
+
+
+def test_every_command_has_a_section_with_its_synopsis_and_an_example(run_help: str) -> None:
+    sections = {text.partition("\n")[0]: text for text in PAGES["docs/commands.md"].split("\n## ")}
+    names = re.findall(r"^  ([a-z][a-z-]*)  ", run_help.partition("\nCommands:\n")[2], flags=re.MULTILINE)
+
+    assert len(names) >= 17
+    assert [
+        name for name in names if not re.search(rf"```sh[^`]*^tilewright {name}\b", sections[name], re.MULTILINE)
+    ] == []
+    assert [name for name in names if f"```text\ntilewright {name} " not in sections[name]] == []
 
 
 def test_pages_write_to_folders_of_their_own() -> None:
