@@ -201,8 +201,18 @@ class Workload(FileModel):
         So are results that the network returns.
         """
         chosen = set(names)
-        others = {name: layer.name for layer in self.layers if layer.name not in chosen for name in layer.after or ()}
-        others = {name: f"{other} is not among the layers" for name, other in others.items()}
+        others = {
+            earlier.name: f"{layer.name} is not among the layers, and may read it"
+            for number, layer in enumerate(self.layers)
+            if layer.name not in chosen and layer.after is None
+            for earlier in self.layers[:number]
+        }
+        others |= {
+            name: f"{layer.name} is not among the layers"
+            for layer in self.layers
+            if layer.name not in chosen
+            for name in layer.after or ()
+        }
         others |= {
             layer.name: f"the network returns the result of {layer.name}" for layer in self.layers if layer.returned
         }

@@ -141,3 +141,12 @@ def test_operands_of_one_value_have_one_shape() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             Workload.model_validate(data | {"layers": [layer, bad]})
+
+
+def test_words_that_a_layer_outside_may_read_are_unknown() -> None:
+    """L2 does not state whose results it reads, so those of the layers before it may have to leave."""
+    data = products(4, (4, 4, 4, 4))
+    del data["layers"][2]["after"], data["layers"][2]["reads"]
+    workload = Workload.model_validate(data)
+    (read,) = workload.picked(["L0", "L1"])[1].reads["A"]
+    assert read.cut is not None and "L2 is not among the layers" in read.cut

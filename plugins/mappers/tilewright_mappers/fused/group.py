@@ -60,7 +60,8 @@ class FusedGroupMapper:
             if reasons or group.architecture.compute_instances > MOST_UNITS:
                 return _on_hierarchy(task, task.branches, task.branches.home)
         if reasons:
-            raise NotConformableError("the search of fused groups", reasons)
+            hint = "give an architecture (--arch) with one on-chip memory for operands and results, or map the layers without --fuse"
+            raise NotConformableError("the search of fused groups", reasons, hint=hint)
         shared, limits = list(_shared(group, group.architecture.memories[1])), Limits()
         first, now = _search(group, shared, [], objective, Limits(1)), limits.now()
         known = plain = first.unfused()

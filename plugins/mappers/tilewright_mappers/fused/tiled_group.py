@@ -82,7 +82,11 @@ class TiledGroup:
             reasons = [
                 Reason(code="mapping", where=name, message="no mapping without fusion was found") for name in names
             ]
-            raise NotConformableError(f"architecture {self.group.architecture.name}", reasons)
+            hint = (
+                "map these layers without --fuse, whose message tells why; "
+                "groups on this hierarchy need a cost model under which `optimal` searches, such as timeloop"
+            )
+            raise NotConformableError(f"architecture {self.group.architecture.name}", reasons, hint=hint)
         try:
             for objective in self.objectives if math.isfinite(self.limits.ends) or count > MOST_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
