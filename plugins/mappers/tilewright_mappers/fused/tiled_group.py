@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.errors import NotConformableError, Reason
 from tilewright.interrupts import mark_result_found
 from tilewright.plugin.groupmapper import BranchCase, BranchMapper, GroupResult, GroupTask
+from tilewright.plugin.result import PROOF_TOLERANCE
 from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
@@ -17,7 +18,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.read import shape_of
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.solution import Axis, Shared
-from tilewright_mappers.fused.tiles import TOLERANCE, Branches, Choice, Fused, TiledInterval, fused_interval
+from tilewright_mappers.fused.tiles import Branches, Choice, Fused, TiledInterval, fused_interval
 
 SPACE = (
     "layers in order, in intervals of one nest of shared loops around tiles at home; tiles divide, no sum crosses; "
@@ -290,10 +291,12 @@ def tiled(
         bound=0.0 if padded else min(bound, value),
         space=SPACE,
         by_branches=True,
-        proved=not padded and bound >= value * (1 - TOLERANCE),
+        proved=not padded and bound >= value * (1 - PROOF_TOLERANCE),
         unfused_proved=not padded
         and task.objective.is_additive
-        and all(part.bound >= task.objective.value(part.energy_pj, part.cycles) * (1 - TOLERANCE) for part in sure),
+        and all(
+            part.bound >= task.objective.value(part.energy_pj, part.cycles) * (1 - PROOF_TOLERANCE) for part in sure
+        ),
     )
 
 
