@@ -422,7 +422,8 @@ def test_sparse_content_that_cannot_be_is_refused_with_its_line(old: str, new: s
     [
         ("A: 0.25", "A: 1.25", "less than or equal to 1"),
         ("A: 0.25", "A: dense", "density of A must be a finite number"),
-        ("A: 0.25", "a: 0.25", ""),
+        ("A: 0.25", "other: 0.25", ""),
+        ("A: 0.25", "a: 0.25", "no data-space 'a'; did you mean 'A'"),
         ("densities: {A: 0.25", "commonDensity: 1, densities: {A: 0.25", "both given"),
         ("A: 0.25", "Aa: {density: 1}", "no data-space 'Aa'; did you mean 'A'"),
         ("distribution: hypergeometric", "distribution: poisson", "no distribution 'poisson'"),

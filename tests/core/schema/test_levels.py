@@ -95,7 +95,7 @@ def test_a_mapping_is_drawn_beside_its_memories(weight_stationary: BoundMapping,
         "Buffer, 25 % of 64 words",
         "B 16 words, stationary for 8 steps",
         "A bypasses",
-        "MAC x 4",
+        "4 MAC",
         "parallel for m in 4 over Buffer",
     ):
         assert f">{shown}</text>" in text.replace("\u00a0", " ")

@@ -443,13 +443,14 @@ class MappingReport(Tabular):
         if self.layers and self.expansion is None and all(layer.report is None for layer in self.layers):
             return []  # the messages have the reasons
         if not self.is_one:
+            below = [*self.workload.told(), *self._speed(), *lines(self.sensitivity)]
+            unmapped = self._unmapped()
             return [
                 *self._offers(),
                 self._table(),
-                *self.workload.told(),
-                *self._speed(),
-                *lines(self.sensitivity),
-                *self._unmapped(),
+                *below,
+                *([""] if below and unmapped else []),
+                *unmapped,
                 *self._figures(),
                 *self._searched(),
                 *self._sections,

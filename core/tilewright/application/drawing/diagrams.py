@@ -86,12 +86,12 @@ def _architecture(architecture: Architecture) -> Drawing:
 def _nest(mapping: BoundMapping, report: Report | None) -> Drawing:
     """Return a picture of the loop nest next to the memories, and of the units in use."""
     problem, architecture = mapping.problem, mapping.architecture
+    levels = levels_of(mapping, problem, architecture)
     used = {cluster.name: 1 for cluster in architecture.clusters}
     for loop in mapping.loops():
         used[mapping.entries[loop.entry].target] *= loop.trips if loop.spatial else 1
     grid = Grid(architecture, used)
     counts = {} if report is None else {level.name: level for level in report.levels}
-    levels = levels_of(mapping, problem, architecture)
     last = {memory.name: number for number, level in enumerate(levels) for memory in level.memories}
     rows: list[Row] = []
     depth = 0

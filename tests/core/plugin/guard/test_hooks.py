@@ -195,8 +195,8 @@ def test_texts_and_cells_are_escaped_unless_the_plugin_says_html(install: Instal
         (["text"], "tilewright_sections raised ValidationError: "),
         ([Section(title="t", columns=("a", "b"), rows=(("x",),))], "section 't' has 2 columns and a row of 1"),
         ([Section(title="t")] * 101, "returned 101 sections; at most 100 are shown"),
-        ([{"title": "t", "text": "x" * 200_001}], "such as 0.text: String should have at most 200000 characters"),
-        ([{"title": "", "text": "x"}], "such as 0.title: String should have at least 1 character"),
+        ([{"title": "t", "text": "x" * 200_001}], "such as 0.text: expected at most 200,000 characters, not 200,001"),
+        ([{"title": "", "text": "x"}], "such as 0.title: expected at least 1 character; it is empty"),
     ],
 )
 def test_what_is_no_section_is_named_and_left_out(
