@@ -69,6 +69,11 @@ class _Priced:
         """Price -> energies with that price of 1 pJ alone: words and operations that the model charges."""
         return {name: self.energy({name: 1.0}) for name in self.prices}
 
+    @property
+    def has_one_write_price(self) -> bool:
+        """Whether the model has no price of updates, so that it pays them as fills."""
+        return not any(words.any() for name, words in self.words.items() if name.endswith(".update_energy_pj"))
+
 
 def _priced(subject: Subject) -> Iterator[_Priced]:
     """Yield the samples, unless the model has prices of its own."""
@@ -110,6 +115,8 @@ def check_costmodel_pays_for_each_word(subject: Subject) -> None:
         sample, problem = priced.sample, priced.sample.problem
         outermost = sample.architecture.memories[0]
         read, updated = (priced.words[f"{outermost.name}.{kind}_energy_pj"] for kind in ("read", "update"))
+        if priced.has_one_write_price:
+            updated = priced.words[f"{outermost.name}.write_energy_pj"]
         if not (read.any() or updated.any() or priced.words[f"{outermost.name}.write_energy_pj"].any()):
             if len(sample.architecture.memories) == 2:
                 require(
@@ -162,10 +169,12 @@ def check_costmodel_energy_agrees_with_its_counts(subject: Subject) -> None:
                 if f"{level.name}.read_energy_pj" not in priced.words or not level.tensors:
                     continue
                 memory = next(memory for memory in sample.architecture.memories if memory.name == level.name)
-                for price, counted in PRICES_OF:
+                for price, counted in PRICES_OF[: 2 if priced.has_one_write_price else 3]:
+                    kinds = ("fills", "updates") if priced.has_one_write_price and price == "write" else (counted,)
                     words = sum(
-                        getattr(counts, counted) * counts.instances * memory.words_of(sample.problem.tensor(tensor))
+                        getattr(counts, kind) * counts.instances * memory.words_of(sample.problem.tensor(tensor))
                         for tensor, counts in level.tensors.items()
+                        for kind in kinds
                     )
                     words /= memory.block_words
                     paid = priced.words[f"{level.name}.{price}_energy_pj"][index]
