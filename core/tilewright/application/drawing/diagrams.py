@@ -136,7 +136,7 @@ def _short(number: float) -> str:
     ('950', '1.94 M')
     """
     power = 0
-    while number >= 10_000 and power < 5:
+    while number >= (1_000 if power else 10_000) and power < 5:
         number, power = number / 1000, power + 1
     return f"{number:,.4g}" if not power else f"{number:.3g} {'kMGTP'[power - 1]}"
 
