@@ -7,8 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tilewright.application.run.accepted import accepted
 from tilewright.errors import NotConformableError, PluginError, TilewrightError
+from tilewright.mapspace.batch import Bools
 from tilewright.plugin.guard.calls import calling, one_line_error
 from tilewright.plugin.guard.hooks import manager_of
 from tilewright.plugin.hooks import hookimpl
@@ -19,6 +22,12 @@ from tilewright.testing.corpus import PRICED, SAMPLES, Sample
 
 class CheckFailure(AssertionError):
     """A plugin violates the contract of a check. The message explains how, and what would satisfy it."""
+
+
+def first_row(wrong: Bools) -> int | None:
+    """Return the number of the first wrong row, or None."""
+    rows = np.flatnonzero(wrong)
+    return int(rows[0]) if len(rows) else None
 
 
 def require(kept: bool, message: str) -> None:

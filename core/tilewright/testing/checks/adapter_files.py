@@ -36,7 +36,7 @@ def _some(subject: Subject) -> Iterator[tuple[str, InputSet, Mapping[str, str]]]
 
 @check(AdapterSpec)
 def check_adapter_reads_what_is_in_the_files(subject: Subject) -> None:
-    """Files are read alike by another object, in any order, after other files, and are left as they are."""
+    """Files are read alike by another object, in any order, after other files, and stay unchanged."""
     used: Adapter = subject.make()
     sets = list(_some(subject))
     for _, inputs, _ in sets:
@@ -57,7 +57,7 @@ def check_adapter_reads_what_is_in_the_files(subject: Subject) -> None:
                     f"{where}: by {what}, something else is read than was written; read the files alone, in any order",
                 )
             after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-            require(after == before, f"{where}: parse changes its files, or leaves others beside them")
+            require(after == before, f"{where}: parse changes its files, or leaves others in their folder")
 
 
 @check(AdapterSpec)

@@ -20,7 +20,7 @@ from tilewright.reports import LevelReport
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.testing.corpus import Sample
-from tilewright.testing.kit import Subject, check, require
+from tilewright.testing.kit import CheckFailure, Subject, check, first_row, require
 from tilewright.testing.reference import PlainEvaluator
 
 COUNT = 8
@@ -256,14 +256,12 @@ def check_costmodel_relaxation_holds_for_each_price(subject: Subject) -> None:
             relaxation = evaluator.relaxation(space.skeleton, space.keeps)
             if relaxation is not None:
                 bounds = relaxed_costs(relaxation, free, priced.batch).energy_pj
-                wrong = np.flatnonzero(bounds > priced.words[name] * (1 + 1e-9) + 1e-9)
-                if len(wrong):
-                    row = int(wrong[0])
-                    require(
-                        False,
+                row = first_row(bounds > priced.words[name] * (1 + 1e-9) + 1e-9)
+                if row is not None:
+                    raise CheckFailure(
                         f"{sample}: if only {name} is not 0, but 1 pJ, the relaxation bounds a mapping by {bounds[row]:g} pJ, which takes "
                         f"{priced.words[name][row]:g} pJ; check memories and prices of the relaxation. The mapping:\n"
-                        f"{priced.batch[row].to_yaml()}",
+                        f"{priced.batch[row].to_yaml()}"
                     )
             least, _ = least_of(space, evaluator)
             energy = float(priced.words[name].min())

@@ -18,7 +18,7 @@ from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.objective import CYCLES, EDP, ENERGY
 from tilewright.testing.corpus import Sample, enumerated
-from tilewright.testing.kit import Subject, check, require
+from tilewright.testing.kit import CheckFailure, Subject, check, first_row, require
 
 MANY = 1000
 """Largest number of mappings of a space that is searched with proofs."""
@@ -127,12 +127,11 @@ def check_costmodel_accepts_what_is_legal(subject: Subject) -> None:
             batch = tight.batch(24, seed=5)
             lawful = legal(sample.problem, machine, batch)
             valid = subject.make().bind(sample.problem, machine).evaluate_batch(batch).valid
-            wrong = np.flatnonzero(valid & ~lawful)
-            if len(wrong):
-                require(
-                    False,
+            row = first_row(valid & ~lawful)
+            if row is not None:
+                raise CheckFailure(
                     f"{tight}: a mapping is valid, but it is not legal; refuse what `legality` refuses. The mapping:\n"
-                    f"{batch[int(wrong[0])].to_yaml()}",
+                    f"{batch[row].to_yaml()}"
                 )
             accepted, possible = accepted + int(valid.sum()), possible + int(lawful.sum())
     require(

@@ -15,7 +15,7 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Costs, Evaluator
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.testing.corpus import Sample, with_other_names
-from tilewright.testing.kit import Subject, check, require
+from tilewright.testing.kit import CheckFailure, Subject, check, first_row, require
 
 COUNT = 6
 """Mappings of each sample."""
@@ -76,14 +76,12 @@ def check_costmodel_counts_the_units_in_use(subject: Subject) -> None:
             cycles[SLOW] = subject.make().bind(sample.problem, slow).evaluate_batch(batch).cycles
         except NotConformableError:
             pass
-        for each_takes, counted in cycles.items():
-            few = np.flatnonzero(counted < each_takes * least * (1 - 1e-9))
-            if len(few):
-                row = int(few[0])
-                require(
-                    False,
-                    f"{sample}: {counted[row]:g} cycles for {sample.problem.macs} operations of {each_takes} cycles on {used[row]:g} units; "
-                    f"expected at least {each_takes * least[row]:g}. The mapping:\n{batch[row].to_yaml()}",
+        for slowness, counted in cycles.items():
+            row = first_row(counted < slowness * least * (1 - 1e-9))
+            if row is not None:
+                raise CheckFailure(
+                    f"{sample}: {counted[row]:g} cycles for {sample.problem.macs} operations of {slowness} cycles on {used[row]:g} units; "
+                    f"expected at least {slowness * least[row]:g}. The mapping:\n{batch[row].to_yaml()}"
                 )
 
 
@@ -113,13 +111,11 @@ def check_costmodel_counts_large_problems(subject: Subject) -> None:
             ("cycles", costs.cycles[both], grown.cycles[both]),
         ):
             low, high = GROWTH[0] * times * before, GROWTH[1] * times * before
-            wrong = np.flatnonzero((after < low) | (after > high) | ~np.isfinite(after))
-            if len(wrong):
-                row = int(wrong[0])
-                require(
-                    False,
+            row = first_row((after < low) | (after > high) | ~np.isfinite(after))
+            if row is not None:
+                raise CheckFailure(
                     f"{sample}: with {LONG:,} times the iterations of {', '.join(names)} in loops over the outermost memory, {what} is {after[row]:g}; "
-                    f"expected about {times * before[row]:g}; count in 64 bits or floats, without limits",
+                    f"expected about {times * before[row]:g}; count in 64 bits or floats, without limits"
                 )
 
 
@@ -143,12 +139,11 @@ def check_costmodel_accepts_full_memories(subject: Subject) -> None:
             )
             fits = legal(sample.problem, machine, batch) & costs.valid
             valid = subject.make().bind(sample.problem, machine).evaluate_batch(batch).valid
-            wrong = np.flatnonzero(fits & ~valid)
-            if len(wrong):
-                require(
-                    False,
+            row = first_row(fits & ~valid)
+            if row is not None:
+                raise CheckFailure(
                     f"{sample}: with memories of {words} words, a mapping is invalid that is legal, and valid in larger memories; "
-                    f"tiles may fill a memory. The mapping:\n{batch[int(wrong[0])].to_yaml()}",
+                    f"tiles may fill a memory. The mapping:\n{batch[row].to_yaml()}"
                 )
 
 

@@ -118,7 +118,7 @@ def check_estimator_survives_odd_sizes(subject: Subject) -> None:
 
 @check(EstimatorSpec)
 def check_estimator_reads_attributes_by_name(subject: Subject) -> None:
-    """Attributes have no order, whole numbers may be floats, and the caller's attributes stay as they are."""
+    """Attributes have no order, whole numbers may be floats, and the caller's attributes stay unchanged."""
     estimator = subject.make()
     for name, attributes, action, node in questions(subject):
         answer = _answer(estimator, (name, attributes, action, node))
@@ -263,7 +263,7 @@ def check_estimator_figures_grow_with_the_component(subject: Subject) -> None:
 
 @check(EstimatorSpec)
 def check_estimator_counts_the_bits_of_an_action(subject: Subject) -> None:
-    """One action moves `width_bits`: the estimate says so in `bits`, and wider actions take more energy."""
+    """One action moves `width_bits`: the estimate has that in `bits`, and wider actions take more energy."""
     estimator = subject.make()
     for (name, attributes, action, node), key, answers in _asked_larger(estimator, subject):
         if key != "width_bits":

@@ -36,7 +36,7 @@ def _layers(workload: Workload) -> tuple[Layer, ...]:
 
 @check(FrontendSpec)
 def check_frontend_reads_the_file_that_it_is_given(subject: Subject) -> None:
-    """A file has the same layers in any folder, and those of its present content; it and the working folder stay as they are."""
+    """A file has the same layers in any folder, and those of its present content; it and the working folder stay unchanged."""
     frontend: Frontend = subject.make()
     files = _files(subject)
     here = Path.cwd()
@@ -63,7 +63,7 @@ def check_frontend_reads_the_file_that_it_is_given(subject: Subject) -> None:
                 place.parent.mkdir(exist_ok=True)
                 for path in (one, other):
                     shutil.copyfile(path, place)
-                    with suppress(TilewrightError):  # it may need files beside it
+                    with suppress(TilewrightError):  # it may need other files of its folder
                         expected = _layers(subject.make().load(str(path)))
                         layers = _layers(frontend.load(str(place)))
                         require(

@@ -23,7 +23,7 @@ from tilewright.testing.reference import PlainEvaluator, PlainModel
 OBJECTIVES = (ENERGY, CYCLES, EDP)
 STOPS = (1, 16, 64, 512)
 """Evaluations after which a search is stopped, to compare what it proved."""
-MOST = 6000
+MAX_EVALUATIONS = 6000
 """Evaluations of a search without a limit of its own."""
 SEEDS = range(4)
 """Seeds of the searches that are compared with chance."""
@@ -85,7 +85,7 @@ def _bound_holds(subject: Subject, sample: Sample, task: Task, stop: int | None,
     with suppress(*REFUSALS, NoValidMappingError):
         for _ in driven(subject.make(), sample, run, task):
             holds(f"after {run.evaluated} evaluations")
-            if run.evaluated > MOST:
+            if run.evaluated > MAX_EVALUATIONS:
                 break
     holds(f"after the search of {run.evaluated} evaluations")
     return run.lower_bound is not None
@@ -95,7 +95,7 @@ def _bound_holds(subject: Subject, sample: Sample, task: Task, stop: int | None,
 def check_mapper_goes_on_to_new_mappings(subject: Subject) -> None:
     """A search in a large space does not propose the same mappings over and over again."""
     for sample in subject.samples():
-        if enumerated(sample) or sample.space.size < 20 * MOST:
+        if enumerated(sample) or sample.space.size < 20 * MAX_EVALUATIONS:
             continue
         seen, total = set[bytes](), 0
         with suppress(*REFUSALS, NoValidMappingError):
@@ -154,7 +154,7 @@ def check_mapper_is_no_worse_than_chance(subject: Subject) -> None:
     for objective, change in LANDSCAPES:
         wins, ratios, samples = 0.0, list[float](), list[str]()
         for sample in subject.samples():
-            # a mapper that ends has a plan for the whole space; a part of its search says nothing
+            # a mapper that ends has a plan for the whole space; a part of its search proves nothing
             if sample.space.size < LARGE or (spec.ends and not enumerated(sample)):
                 continue
             for mine, chance in _compared(subject.make, sample, objective, _Landscape(sample, change), spec.ends):
@@ -184,7 +184,7 @@ def _compared(
             )
             for proposal in search:
                 values += proposal.costs.of(objective).tolist()
-                if len(values) > MOST:
+                if len(values) > MAX_EVALUATIONS:
                     break
         if values:
             drawn = evaluator.evaluate_batch(sample.batch(len(values), seed=1000 + seed))

@@ -26,7 +26,7 @@ SECONDS = 3.0
 """Time limit in each of these, for mappers that prepare long."""
 LONG = 2**10
 """Factor of the sizes of a large problem."""
-MOST = 200_000
+MAX_EVALUATIONS = 200_000
 """Evaluations after which a search of a few mappings should have ended."""
 
 
@@ -48,7 +48,7 @@ class _Space(Sample):
 
 
 def _spaces(subject: Subject) -> Iterator[_Space]:
-    """Yield spaces with ragged tiles, with memories that tensors may bypass, and of a large problem, as far as they are accepted."""
+    """Yield spaces with ragged tiles, with memories that tensors may bypass, and of a large problem, if they are accepted."""
     assert isinstance(subject.spec, MapperSpec)
     for sample in subject.samples()[1 : 2 if subject.spec.ends else 4]:
         memory = sample.architecture.memories[-1].name
@@ -129,7 +129,7 @@ def check_mapper_ends_if_it_says_so(subject: Subject) -> None:
     with suppress(*REFUSALS):
         for _ in driven(subject.make(), sample, run, Task(sample.space)):
             require(
-                run.evaluated < MOST,
+                run.evaluated < MAX_EVALUATIONS,
                 f"{sample}: `ends` is declared, but after {run.evaluated:,} evaluations of a space with {sample.space.size:,} mappings "
-                "the search goes on; end it, or declare ends=False",
+                "the search continues; end it, or declare ends=False",
             )

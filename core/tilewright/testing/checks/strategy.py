@@ -236,7 +236,7 @@ def _indices(proposals: list[PointProposal]) -> list[int]:
 
 @check(StrategySpec)
 def check_strategy_keeps_no_state(subject: Subject) -> None:
-    """A second exploration by the same object proposes the same points as a new object, and a task stays as it is."""
+    """A second exploration by the same object proposes the same points as a new object, and a task stays unchanged."""
     used = subject.make()
     explored(used, task(FEW, seed=2))
     require(explored(used, task(FEW)) == explored(subject.make(), task(FEW)), "it remembers an earlier exploration")
