@@ -12,8 +12,8 @@ from tilewright.application.api.network_fusion import NetworkFusion
 from tilewright.application.documents.searches import FusedLink
 from tilewright.application.run.case_costs import home_of
 from tilewright.mapspace.room import shared_words
-from tilewright.schema.architecture import Architecture, Memory
-from tilewright.schema.workload import Layer, Workload, costed_graph
+from tilewright.schema.architecture import Memory
+from tilewright.schema.workload import Layer, costed_graph
 from tilewright.tables import Column, Table, Tabular
 
 if TYPE_CHECKING:
@@ -42,11 +42,9 @@ class FusedRead:
 
 @dataclass(frozen=True, repr=False)
 class FusionGraph(Tabular):
-    """A fused network with its graph. `workload` and `architecture` are those of the search."""
+    """A fused network with its graph."""
 
     fusion: NetworkFusion
-    workload: Workload
-    architecture: Architecture
 
     def __repr__(self) -> str:
         return f"<FusionGraph of {self.fusion.gain.network}: {sum(read.stays for read in self.reads)} of {len(self.reads)} reads stay>"
@@ -54,7 +52,7 @@ class FusionGraph(Tabular):
     @cached_property
     def reads(self) -> tuple[FusedRead, ...]:
         """The results that layers read, in order of execution."""
-        return tuple(read for layer in self.workload.layers for read in self._reads_of(layer))
+        return tuple(read for layer in self.fusion.workload.layers for read in self._reads_of(layer))
 
     @property
     def graph(self) -> nx.DiGraph[str]:
@@ -62,7 +60,7 @@ class FusionGraph(Tabular):
 
         An edge has `stays`, and `reason` if some words that the layer reads do not stay. Any networkx writer accepts it.
         """
-        graph = costed_graph(self.workload, dict(zip(self.fusion.layers, self.fusion.costs, strict=True)))
+        graph = costed_graph(self.fusion.workload, dict(zip(self.fusion.layers, self.fusion.costs, strict=True)))
         for before, name in graph.edges:
             reasons = [read.reason for read in self.reads if (read.maker, read.reader) == (before, name)]
             told = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
@@ -112,9 +110,9 @@ class FusionGraph(Tabular):
             return None
         if any(part.keeps(maker, reader.name) for part in self.fusion.parts):
             return None
-        home = home_of(self.architecture)
+        home = home_of(self.fusion.architecture)
         if maker in self.fusion.gain.may_stay and home is not None:
-            made, read = self.workload.layer(maker).problem, reader.problem
+            made, read = self.fusion.workload.layer(maker).problem, reader.problem
             words = made.tensor_words(made.output) * shared_words(home, (made.output, read.tensor(operand)))
             if home.usable_words is not None and words > home.usable_words:
                 return f"its {words:,.15g} words do not fit {home.name}, which has {home.usable_words:,}"
@@ -125,15 +123,15 @@ class FusionGraph(Tabular):
 
     def _obstacles(self, maker: str, home: Memory) -> Iterator[str]:
         """Yield what keeps a result from staying: what the workload states, or leaves out, and what the home may hold."""
-        made = self.workload.layer(maker)
+        made = self.fusion.workload.layer(maker)
         if not home.may_hold(made.problem.output):
             yield f"{home.name} may not hold results"
         if made.returned:
             yield f"the network returns the result of {maker}"
-        for layer in self.workload.layers[self._order[maker] + 1 :]:
+        for layer in self.fusion.workload.layers[self._order[maker] + 1 :]:
             if layer.after is None:
                 yield f"it is not stated whose results {layer.name} reads"
-        for layer in self.workload.layers:
+        for layer in self.fusion.workload.layers:
             reads = [(operand, read) for operand, every in layer.reads.items() for read in every if read.maker == maker]
             if maker in (layer.after or ()) and not reads:
                 yield f"it is not stated which words {layer.name} reads"
@@ -150,4 +148,4 @@ class FusionGraph(Tabular):
 
     @cached_property
     def _order(self) -> dict[str, int]:
-        return {layer.name: number for number, layer in enumerate(self.workload.layers)}
+        return {layer.name: number for number, layer in enumerate(self.fusion.workload.layers)}

@@ -151,20 +151,22 @@ class NetworkFusion(Tabular):
     """Network whose intermediate results stay on chip where that costs least.
 
     Attributes:
+        workload, architecture: what was searched.
         gain: the bound before the search of residents.
         residents: the results that stay in `gain.home`.
         parts: the layers that share loops, as group mappings.
         costs: cost of each layer of the workload, in order; of those in `parts` without fusion.
         energy_pj, cycles: of the whole network.
-        bound: lower bound on the objective over all choices of residents; with `parts` that of all fusion. None if no result is known to have a choice,
-            because the workload does not state whose results are read. With `claimed_by`, it is the claim of plugins that are
+        bound: lower bound on the objective over all choices of residents; with `parts` that of all fusion. None if no
+            result is known to have a choice, because the workload does not state whose results are read. With `claimed_by`, it is the claim of plugins that are
             not built in, and nothing is `proved`.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
         certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
     """
 
+    workload: Workload
+    architecture: Architecture
     gain: FusionGain
-    layers: tuple[str, ...]
     residents: tuple[Intermediate, ...]
     costs: tuple[LayerCost, ...]
     energy_pj: float
@@ -179,6 +181,11 @@ class NetworkFusion(Tabular):
 
     def __repr__(self) -> str:
         return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers, in order."""
+        return tuple(layer.name for layer in self.workload.layers)
 
     @property
     def value(self) -> float:
@@ -316,13 +323,14 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     """Keep intermediate results of a network on chip where that costs least, as `tilewright map NET --fuse` does.
 
     A result stays whole in one memory, from the layer that makes it to the last one that reads it. Layers are mapped in
-    sequence, each with the capacity that is left.
+    sequence, each with the capacity that is left. Layers that follow one another may share loops instead, so that tiles of
+    their results stay. `seconds` limits the search of each layer, and those of all groups together.
 
     Args:
         workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
         **settings: Those of `map`, with the objective energy or cycles. The folder is for `network.json`, and for
-            `group.yaml`, which `evaluate` reads, if a group mapping can express the network. `verify --certificate`
-            checks `network.certificate.yaml`.
+            `group.yaml`, which `evaluate` reads, if a group mapping can express the network. Layers that share loops have
+            `group_1.yaml` and so on. `verify --certificate` checks `network.certificate.yaml`.
 
     Raises:
         NotConformableError: The objective, the hardware or the cost model is not covered, or a layer has no mapping.
@@ -337,12 +345,19 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     placed = network.place()
     runs = [] if plan.workload.unknown else tiled_runs(network, placed, build_group_mapper(), settings["seconds"])
     placed, parts = with_runs(placed, network, runs), tuple(part for run in runs for part in run.parts)
-    names = tuple(layer.name for layer in plan.workload.layers)
     bound = placed.bound if gain.has_choice else None
-    figures = placed.energy_pj, placed.cycles, bound
-    whole = None if runs else group_of(network, placed)
     fusion = NetworkFusion(
-        gain, names, placed.residents, placed.costs, *figures, whole, network.claimed_by, parts=parts
+        workload=plan.workload,
+        architecture=plan.architecture,
+        gain=gain,
+        residents=placed.residents,
+        costs=placed.costs,
+        energy_pj=placed.energy_pj,
+        cycles=placed.cycles,
+        bound=bound,
+        group=None if runs else group_of(network, placed),
+        claimed_by=network.claimed_by,
+        parts=parts,
     )
     if plan.named and not runs and not network.configuration.constraints.uneven:
         fusion = replace(fusion, certificate=_certificate(fusion, network, settings))

@@ -94,14 +94,9 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
     settings, known = flags.settings(), settings_of(MapSettings)
     if not any(map(is_group_file, workload)):
         from tilewright.application.api.fusion_graph import FusionGraph
-        from tilewright.application.api.plan import Plan
 
-        loaded = flags.loaded(workload)
-        network = tw.fuse_network(loaded, arch, **settings)
-        shown: FusionGraph | tw.NetworkFusion = network
-        if graph:
-            plan, _ = Plan.of_one(loaded, arch, flags.settings())  # type: ignore[arg-type]
-            shown = FusionGraph(network, plan.workload, plan.architecture)
+        network = tw.fuse_network(flags.loaded(workload), arch, **settings)
+        shown = FusionGraph(network) if graph else network
         print_result(shown, flags.json, flags.quiet, network.messages())
         raise typer.Exit(_code(True, [network.unwritten, *network.errors]))
     used = ("objective", "mapper", "mapper_options", "model", "model_options", "seconds", "folder", "force")

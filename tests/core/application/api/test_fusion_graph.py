@@ -41,7 +41,7 @@ SMALL = MACHINE.replace({"Buffer.capacity_words": 1023})
 def drawn(data: dict[str, Any], arch: Any = MACHINE) -> FusionGraph:
     workload, architecture = tw.load(data, "workload"), tw.load(arch, "architecture")
     fusion = tw.fuse_network(workload, architecture, objective="energy", progress=False)
-    return FusionGraph(fusion, workload, architecture)
+    return FusionGraph(fusion)
 
 
 def test_each_read_says_whether_it_stays_and_why_not() -> None:
