@@ -235,6 +235,11 @@ class Memory(Model):
         return math.inf if self.usable_words is None else float(self.usable_words * self.slices_per_word)
 
     @property
+    def usable_bits(self) -> float:
+        """Capacity for one copy of the tiles, in bits; inf: unlimited."""
+        return math.inf if self.usable_words is None else float(self.usable_words * self.word_bits)
+
+    @property
     def slices_per_word(self) -> int:
         """Number of slices in a word.
 

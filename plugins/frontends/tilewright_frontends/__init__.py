@@ -28,7 +28,7 @@ Inception v1 the sizes are 55, 27, 13, 6 instead of 56, 28, 14, 7.
 """
 
 
-MOST = 2**31
+MAX_SIZE = 2**31
 """Largest size or stride in a list of layers."""
 Sizes = dict[str, Annotated[int, Field(ge=1)]]
 
@@ -65,8 +65,8 @@ class Pt2Options(FileOptions):
 class ScaleSimOptions(FileOptions):
     """Options of `scalesim`."""
 
-    batch: int | None = Field(default=None, ge=1, le=MOST, description="inputs of each convolution")
-    sizes: dict[str, Annotated[int, Field(ge=1, le=MOST)]] = Field(
+    batch: int | None = Field(default=None, ge=1, le=MAX_SIZE, description="inputs of each convolution")
+    sizes: dict[str, Annotated[int, Field(ge=1, le=MAX_SIZE)]] = Field(
         default_factory=dict, description="sizes of letters in the table, such as B"
     )
 

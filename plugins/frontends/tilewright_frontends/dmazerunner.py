@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tilewright.errors import InputError
-from tilewright.files import is_file, read_text
+from tilewright.files import read_text
 from tilewright.schema.document import Document, FileModel, parse_document, validate
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
@@ -20,6 +20,7 @@ from tilewright.schema.workload import Layer, Workload
 from tilewright.values import Model
 from tilewright_frontends import nests
 from tilewright_frontends.nests import Extent, Unsupported, unique_name
+from tilewright_frontends.sources import text_of
 
 SUFFIX, SIGN = ".json", '"size_tensor_A"'
 
@@ -71,10 +72,8 @@ class DMazeRunnerFrontend:
 
     def recognises(self, source: str) -> bool:
         """Return whether the file names the sizes of a layer's operands as dMazeRunner does."""
-        try:
-            return source.endswith(SUFFIX) and is_file(source) and SIGN in read_text(source)
-        except InputError:
-            return False
+        text = text_of(source, SUFFIX)
+        return text is not None and SIGN in text
 
     def load(self, source: str) -> Workload:
         """Return the layers in dMazeRunner's order: convolutions, products, depthwise convolutions. Raises InputError."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilewright.errors import InputError
-from tilewright.files import is_file, read_text
+from tilewright.files import read_text
 from tilewright.schema.document import FileModel, parse_document, validate
 from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Workload
 from tilewright_frontends import nests
 from tilewright_frontends.nests import Extent, unique_name
+from tilewright_frontends.sources import text_of
 
 SUFFIX, SIGN = ".json", '"fmap_width"'
 
@@ -34,10 +34,8 @@ class InterstellarFrontend:
 
     def recognises(self, source: str) -> bool:
         """Return whether the file names the size of an output as Interstellar does."""
-        try:
-            return source.endswith(SUFFIX) and is_file(source) and SIGN in read_text(source)
-        except InputError:
-            return False
+        text = text_of(source, SUFFIX)
+        return text is not None and SIGN in text
 
     def load(self, source: str) -> Workload:
         """Return the layer, called like its file. Raises InputError."""

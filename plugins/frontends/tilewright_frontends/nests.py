@@ -18,11 +18,11 @@ from tilewright.errors import InputError
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
 from tilewright.values import plain_fault
-from tilewright_frontends import MOST
+from tilewright_frontends import MAX_SIZE
 from tilewright_frontends.einsum import operation_of
 
 Shape = tuple[int, ...]
-Extent = Annotated[int, Field(ge=1, le=MOST, strict=True)]
+Extent = Annotated[int, Field(ge=1, le=MAX_SIZE, strict=True)]
 """Size or stride in a list of layers."""
 
 AXES = {1: ("P",), 2: ("P", "Q"), 3: ("O", "P", "Q")}

@@ -23,14 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import InputError, Location
-from tilewright.files import is_file, read_text
+from tilewright.files import read_text
 from tilewright.schema.density import Density
 from tilewright.schema.document import suggestion
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
-from tilewright_frontends import MOST, ScaleSimOptions, nests
+from tilewright_frontends import MAX_SIZE, ScaleSimOptions, nests
 from tilewright_frontends.nests import Unsupported, unique_name
+from tilewright_frontends.sources import text_of
 
 SUFFIX = ".csv"
 MAX_ROWS = 10_000
@@ -70,12 +71,10 @@ class ScaleSimFrontend:
 
     def recognises(self, source: str) -> bool:
         """Return whether the file is a table with the columns of a topology."""
-        if not source.endswith(SUFFIX) or not is_file(source):
+        text = text_of(source, SUFFIX)
+        if text is None:
             return False
-        try:
-            _, titles = next(_lines(read_text(source)), (0, []))
-        except InputError:
-            return False
+        _, titles = next(_lines(text), (0, []))
         words = [_word(title) for title in titles]
         return words[:1] in NAMES and (tuple(words[1:4]) == GEMM or "ifmapheight" in words or "ifmapwidth" in words)
 
@@ -131,7 +130,7 @@ class ScaleSimFrontend:
     def _size(self, title: str, cell: str) -> int:
         if cell in self.sizes:
             return self.sizes[cell]
-        if not re.fullmatch(r"[0-9]{1,12}", cell) or not 1 <= int(cell) <= MOST:
+        if not re.fullmatch(r"[0-9]{1,12}", cell) or not 1 <= int(cell) <= MAX_SIZE:
             expected = "expected a whole number from 1 to 2^31"
             raise Unsupported(f"{title} is {cell!r}; {expected}" if cell else f"{title} is missing")
         return int(cell)

@@ -37,10 +37,8 @@ def test_no_choice_costs_less_than_its_bound(seed: int) -> None:
     _, bound, _ = search.search()
     last, objective = len(search.problems) - 1, case.objective
     branches, home = search.branches[objective], search.home
-    within = search._within(0, last)
-    interval = TiledInterval(
-        search.problems, *within, search._axes(0, last), search.group.architecture, home, search.mapper
-    )
+    within = search.within(0, last)
+    interval = TiledInterval(search.problems, *within, search._axes(0, last), search.group.architecture, home)
     floors = math.fsum(search.floors[objective])
     for choice in interval.choices():
         bounds = []

@@ -135,7 +135,7 @@ def test_small_tiles_cost_no_less_than_large_ones() -> None:
     group = attention()
     problem, table = group.layers[0], branch_table(group.architecture, TIMELOOP)
     home = group.architecture.memories[1]
-    branches = Branches(table, group.architecture, float((home.usable_words or 0) * home.word_bits), ENERGY, Limits())
+    branches = Branches(table, group.architecture, home, ENERGY, Limits())
     costs = dict[tuple[int, int], float]()
     for heads in (1, 2):
         for tokens in (4, 8, 16):

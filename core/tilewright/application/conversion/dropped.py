@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tilewright.errors import Verdict
@@ -184,28 +185,17 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     return replace(inputs, architecture=new), DroppedField("estimates", message)
 
 
-def _densities(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
-    """Drop the densities of tensors, which are then dense."""
-    if inputs.problem is None or not inputs.problem.sparse_tensors:
-        return None
+def _of_tensors(inputs: InputSet, field: str) -> tuple[InputSet, DroppedField] | None:
+    """Drop a field of the tensors: densities, without which they are dense, or the bits of their values."""
+    tensors = () if inputs.problem is None else inputs.problem.tensors
     message = ", ".join(
-        f"{tensor.density} of {tensor.name}" for tensor in inputs.problem.tensors if tensor.density is not None
+        f"{value} of {tensor.name}" for tensor in tensors if (value := getattr(tensor, field)) is not None
     )
-    tensors = tuple(tensor.model_copy(update={"density": None}) for tensor in inputs.problem.tensors)
-    new = inputs.problem.model_copy(update={"tensors": tensors})
-    return replace(inputs, problem=new), DroppedField("tensor.density", message)
-
-
-def _bits(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
-    """Drop the bits of the tensors' values."""
-    if inputs.problem is None or all(tensor.bits is None for tensor in inputs.problem.tensors):
+    if inputs.problem is None or not message:
         return None
-    message = ", ".join(
-        f"{tensor.bits} of {tensor.name}" for tensor in inputs.problem.tensors if tensor.bits is not None
-    )
-    tensors = tuple(tensor.model_copy(update={"bits": None}) for tensor in inputs.problem.tensors)
-    new = inputs.problem.model_copy(update={"tensors": tensors})
-    return replace(inputs, problem=new), DroppedField("tensor.bits", message)
+    plain = tuple(tensor.model_copy(update={field: None}) for tensor in tensors)
+    new = inputs.problem.model_copy(update={"tensors": plain})
+    return replace(inputs, problem=new), DroppedField(f"tensor.{field}", message)
 
 
 def _model_options(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
@@ -223,8 +213,8 @@ SIMPLIFICATIONS: tuple[Simplification, ...] = (
     _attribute("architecture", "clock_ghz"),
     _attribute("architecture", "technology_nm"),
     _estimates,
-    _bits,
-    _densities,
+    partial(_of_tensors, field="bits"),
+    partial(_of_tensors, field="density"),
     *(_in_parts("compute", field) for field in droppable(Compute)),
     _whole("constraints"),
     _in_entries("spatial_order", None),

@@ -274,9 +274,7 @@ class ResidentNetwork:
     @property
     def _limit(self) -> float:
         """Bits that residents may take in the home."""
-        if self.home is None or self.home.usable_words is None:
-            return math.inf
-        return self.home.usable_words * self.home.word_bits
+        return math.inf if self.home is None else self.home.usable_bits
 
     def bound(self, number: int, live: frozenset[int]) -> float:
         """Return a lower bound of a layer, known or not (docs/fusion.md, Lemmas 2 and 3)."""

@@ -24,8 +24,8 @@ from tilewright_mappers.fused import inside, padding
 from tilewright_mappers.fused.arrays import ArrayLayer
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.parts import FusedLayer
-from tilewright_mappers.fused.solution import Axis, Leaf, Sequenced, Shared, SharedLoops, Tree, best_of
-from tilewright_mappers.fused.tiled_group import tiled
+from tilewright_mappers.fused.solution import AxisNames, Leaf, Sequenced, Shared, SharedLoops, Tree, best_of
+from tilewright_mappers.fused.tiled_group import TiledGroup
 from tilewright_mappers.fused.tree import TreeSearch
 
 FEW = (2, 3, 4, 6, 8)
@@ -34,7 +34,7 @@ FEW = (2, 3, 4, 6, 8)
 FIRST = 1.0
 """Time in seconds for the first mapping, without fusion. If it does not suffice, only whole tiles are tried."""
 
-MOST_UNITS = 16
+MAX_UNITS = 16
 """Units of the largest array whose trees are listed. Groups on larger ones are searched by the host's mapper of layers."""
 
 QUICK = 50.0
@@ -56,9 +56,10 @@ class FusedGroupMapper:
         """
         group, objective, seconds = task.group, task.objective, task.seconds
         reasons = tuple(_uncovered(group))
-        if task.branches is not None and task.branches.home is not None:
-            if reasons or group.architecture.compute_instances > MOST_UNITS:
-                return _on_hierarchy(task, task.branches, task.branches.home)
+        home = None if task.branches is None else task.branches.home
+        is_flat = not reasons and group.architecture.compute_instances <= MAX_UNITS
+        if task.branches is not None and home is not None and not is_flat:
+            return _on_hierarchy(task, task.branches, home)
         if reasons:
             hint = "give an architecture (--arch) with one on-chip memory for operands and results, or map the layers without --fuse"
             raise NotConformableError("the search of fused groups", reasons, hint=hint)
@@ -115,7 +116,8 @@ def _on_hierarchy(task: GroupTask, branches: BranchMapper, home: Memory) -> Grou
         return any((problems[at].name, list(problems[at].dimensions)[number]) in task.rows for at, number in axis)
 
     padded = frozenset(problem.name for problem in problems if any(padding.padding(group, problem.name)))
-    return tiled(task, branches, home, problems, shared, [axis for axis in axes if not has_row(axis)], padded, limits)
+    axes = [axis for axis in axes if not has_row(axis)]
+    return TiledGroup(task, branches, home, problems, shared, axes, padded, limits).result()
 
 
 def _search(
@@ -268,11 +270,11 @@ class _Built:
         self.outer, self.inner = (group.architecture.cluster_of(memory.name).name for memory in memories)
         self.problems = [_problem(group, name) for name in _order(group)]
         self.names = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
-        self.axes, self.homes = dict[str, dict[str, str]](), set[str]()
+        self.names_of_axes, self.homes = AxisNames(), set[str]()
 
     def group(self) -> GroupMapping:
         self._collect(self.tree)
-        data = self.before.to_data() | {"axes": self.axes, "tree": self._part(self.tree, root=True)}
+        data = self.before.to_data() | {"axes": self.names_of_axes.axes, "tree": self._part(self.tree, root=True)}
         return GroupMapping.model_validate(data)
 
     def _collect(self, tree: Tree) -> None:
@@ -280,26 +282,12 @@ class _Built:
         if isinstance(tree, SharedLoops):
             self.homes |= {*tree.homes, *tree.halo_homes}
             for axis, _ in tree.loops:
-                self._axis(self._stepped(tree, axis))
+                self.names_of_axes.of(self.problems[tree.first :], axis)
             self._collect(tree.inside)
         elif isinstance(tree, Sequenced):
             self.homes |= set(tree.homes)
             for branch in tree.branches:
                 self._collect(branch)
-
-    def _stepped(self, level: SharedLoops, axis: Axis) -> dict[str, str]:
-        """Return layer -> dimension that a loop steps."""
-        pairs = zip(self.problems[level.first :], axis, strict=False)
-        return {problem.name: list(problem.dimensions)[dimension] for problem, dimension in pairs}
-
-    def _axis(self, stepped: dict[str, str]) -> str:
-        """Return the name of the axis that steps some dimensions; it is made if there is none."""
-        known = next((name for name, axis in self.axes.items() if axis.items() >= stepped.items()), None)
-        if known is None:
-            first = next(iter(stepped.values()))
-            known = next(n for n in (first, *(f"{first}{i}" for i in range(len(self.axes)))) if n not in self.axes)
-            self.axes[known] = stepped
-        return known
 
     def _part(self, tree: Tree, root: bool = False) -> dict[str, Any]:
         """Return a part of the group's tree."""
@@ -319,7 +307,7 @@ class _Built:
         while isinstance(tree, SharedLoops):
             entries[-1]["keep"] += [*self._named(tree.kept), *tree.homes]
             for axis, size in tree.loops:
-                name = self._axis(self._stepped(tree, axis))
+                name = self.names_of_axes.of(self.problems[tree.first :], axis)
                 entries.append({"target": self.inner, "keep": [], "temporal_tile_sizes": {name: size}})
             entries[-1]["keep"] += [*self._named(tree.sliding), *tree.halo_homes]
             tree = tree.inside

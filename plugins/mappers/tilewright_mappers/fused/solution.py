@@ -9,10 +9,34 @@ from functools import cached_property
 from typing import TypeVar
 
 from tilewright.schema.objective import Objective
+from tilewright.schema.problem import Problem
 from tilewright_mappers.fused.parts import Branch
 
 Axis = tuple[int, ...]
 """The dimension of each layer, from the first of an interval to the last, that one shared loop steps."""
+
+
+def axis_within(every: frozenset[tuple[int, int]], first: int, last: int) -> Axis | None:
+    """Return the part of an axis, as pairs of layer and dimension, in an interval; None if some layer has no dimension on it."""
+    own = sorted(pair for pair in every if first <= pair[0] <= last)
+    return tuple(at for _, at in own) if [layer for layer, _ in own] == list(range(first, last + 1)) else None
+
+
+class AxisNames:
+    """The axes of a group mapping, by name; one is named when it is needed."""
+
+    def __init__(self) -> None:
+        self.axes: dict[str, dict[str, str]] = {}
+
+    def of(self, problems: Sequence[Problem], axis: Axis) -> str:
+        """Return the name of the axis that steps one dimension of each of the first layers."""
+        stepped = {problem.name: list(problem.dimensions)[at] for problem, at in zip(problems, axis, strict=False)}
+        known = next((name for name, own in self.axes.items() if own.items() >= stepped.items()), None)
+        if known is None:
+            base = next(iter(stepped.values()))
+            known = next(n for n in (base, *(f"{base}{i}" for i in range(len(self.axes)))) if n not in self.axes)
+            self.axes[known] = stepped
+        return known
 
 
 @dataclass(frozen=True, eq=False)

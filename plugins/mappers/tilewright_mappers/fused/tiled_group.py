@@ -17,7 +17,7 @@ from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import shape_of
 from tilewright_mappers.fused.limits import Limits, OutOfTime
-from tilewright_mappers.fused.solution import Axis, Shared
+from tilewright_mappers.fused.solution import Axis, AxisNames, Shared, axis_within
 from tilewright_mappers.fused.tiles import Branches, Choice, Fused, TiledInterval, fused_interval
 
 SPACE = (
@@ -25,7 +25,7 @@ SPACE = (
     "inside, the layers' map spaces"
 )
 """Space of the search, for users."""
-MOST_LAYERS = 4
+MAX_LAYERS = 4
 """Layers of the longest interval that is fused. Longer ones are cut."""
 
 
@@ -39,7 +39,15 @@ class _Cut:
 
 
 class TiledGroup:
-    """The best sequence of fused intervals; the arguments are those of `tiled`."""
+    """The best sequence of fused intervals.
+
+    Args:
+        problems: the layers, in order.
+        shared: the tensors that several of them use.
+        axes: sets of dimensions (layer, dimension) that one loop may step.
+        padded: layers with words that do not exist. A group does not move them, but their branches do: they are not fused, and
+            there is no bound.
+    """
 
     def __init__(
         self,
@@ -52,15 +60,46 @@ class TiledGroup:
         padded: frozenset[str],
         limits: Limits,
     ) -> None:
-        self.group, self.problems, self.shared, self.axes = task.group, problems, shared, axes
+        self.task, self.group, self.problems, self.shared, self.axes = task, task.group, problems, shared, axes
         self.home, self.mapper, self.limits = home, mapper, limits
         self.apart, self.padded = task.apart, padded
         self.objective = objective = task.objective
         self.objectives = (objective,) if objective.is_additive else (objective, ENERGY, CYCLES)
-        room = math.inf if home.usable_words is None else float(home.usable_words * home.word_bits)
-        self.branches = {one: Branches(mapper, task.group.architecture, room, one, limits) for one in self.objectives}
+        self.branches = {one: Branches(mapper, task.group.architecture, home, one, limits) for one in self.objectives}
         self.known: dict[tuple[int, int, Objective], Fused] = {}
         self.floors: dict[Objective, list[float]] = {}
+
+    def result(self) -> GroupResult:
+        """Return the best group mapping in sequence of fused intervals.
+
+        Raises:
+            NotConformableError: A layer has no mapping, or the cost model refuses the group.
+        """
+        best, bound, plain = self.search()
+        tree, unfused = Tree(self, best).group(), Tree(self, plain).group()
+        report, plain_report = self.task.evaluate(tree), self.task.evaluate(unfused)
+        value, without = (one.of(self.objective) for one in (report, plain_report))
+        if value is None or without is None:
+            raise NotConformableError("the search of fused groups", report.reasons or plain_report.reasons)
+        if without < value:
+            tree, report, value = unfused, plain_report, without
+        assert report.energy_pj is not None and report.cycles is not None
+        sure = [self.known[at, at, one] for at in range(len(self.problems)) for one in self.objectives]
+        return GroupResult(
+            group=tree,
+            energy_pj=report.energy_pj,
+            cycles=report.cycles,
+            unfused=unfused,
+            bound=0.0 if self.padded else min(bound, value),
+            space=SPACE,
+            by_branches=True,
+            proved=not self.padded and bound >= value * (1 - PROOF_TOLERANCE),
+            unfused_proved=not self.padded
+            and self.objective.is_additive
+            and all(
+                part.bound >= self.objective.value(part.energy_pj, part.cycles) * (1 - PROOF_TOLERANCE) for part in sure
+            ),
+        )
 
     def search(self) -> tuple[_Cut, float, _Cut]:
         """Return the best cut, a lower bound on the objective of all, and the best cut without fusion.
@@ -89,9 +128,9 @@ class TiledGroup:
             )
             raise NotConformableError(f"architecture {self.group.architecture.name}", reasons, hint=hint)
         try:
-            for objective in self.objectives if math.isfinite(self.limits.ends) or count > MOST_LAYERS else ():
+            for objective in self.objectives if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
-            for length in range(2, min(count, MOST_LAYERS) + 1):
+            for length in range(2, min(count, MAX_LAYERS) + 1):
                 for first in range(count + 1 - length):
                     if any(problem.name in self.padded for problem in self.problems[first : first + length]):
                         continue
@@ -109,11 +148,10 @@ class TiledGroup:
     def _solve(self, first: int, last: int, objective: Objective) -> None:
         interval = TiledInterval(
             self.problems[first : last + 1],
-            *self._within(first, last),
+            *self.within(first, last),
             self._axes(first, last) if self._may_share(first, last) else (),
             self.group.architecture,
             self.home,
-            self.mapper,
         )
         self.known[first, last, objective] = fused_interval(
             interval, first, self.branches[objective], objective, self._separate(first, last, objective), self.limits
@@ -128,21 +166,15 @@ class TiledGroup:
         """Return the least cost of an interval that is cut further; no tree of one nest needs to be found above it."""
         if not objective.is_additive or first == last:
             return math.inf
-        return self._sums(first, last, objective, lambda part: objective.value(part.energy_pj, part.cycles))
-
-    def _sums(self, first: int, last: int, objective: Objective, cost: Any) -> float:
-        """Return the least sum over all ways to cut an interval."""
         least = {first - 1: 0.0}
         for end in range(first, last + 1):
-            sums = [
-                least[start - 1] + cost(self.known[start, end, objective])
-                for start in range(first, end + 1)
-                if (start, end, objective) in self.known
-            ]
+            starts = [start for start in range(first, end + 1) if (start, end, objective) in self.known]
+            parts = {start: self.known[start, end, objective] for start in starts}
+            sums = (least[start - 1] + objective.value(part.energy_pj, part.cycles) for start, part in parts.items())
             least[end] = min(sums, default=math.inf)
         return least[last]
 
-    def _within(self, first: int, last: int) -> tuple[list[Shared], list[Shared]]:
+    def within(self, first: int, last: int) -> tuple[list[Shared], list[Shared]]:
         """Return the tensors that several layers of an interval use, and its results that layers outside read, too.
 
         A result of an earlier layer is an input of the interval.
@@ -168,10 +200,8 @@ class TiledGroup:
         """Return the axes on which every layer of an interval has a dimension."""
         axes = list[Axis]()
         for every in self.axes:
-            own = sorted(pair for pair in every if first <= pair[0] <= last)
-            axis = tuple(dimension for _, dimension in own)
-            if [at for at, _ in own] == list(range(first, last + 1)) and axis not in axes:
-                axes.append(axis)
+            axis = axis_within(every, first, last)
+            axes += [axis] if axis is not None and axis not in axes else []
         return axes
 
     def _floor(self, at: int, objective: Objective) -> float:
@@ -181,7 +211,7 @@ class TiledGroup:
         """
         if not self.mapper.is_free:
             return 0.0
-        everything = TiledInterval(self.problems, (), (), (), self.group.architecture, self.home, self.mapper)
+        everything = TiledInterval(self.problems, (), (), (), self.group.architecture, self.home)
         problem, branches = self.problems[at], self.branches[objective]
         cases = []
         able = [tensor for tensor in problem.tensors if self.home.may_hold(tensor)]
@@ -250,56 +280,6 @@ def _front(rows: list[_Cut], objective: Objective) -> list[_Cut]:
     return kept
 
 
-def tiled(
-    task: GroupTask,
-    branches: BranchMapper,
-    home: Memory,
-    problems: Sequence[Problem],
-    shared: Sequence[Shared],
-    axes: Sequence[frozenset[tuple[int, int]]],
-    padded: frozenset[str],
-    limits: Limits,
-) -> GroupResult:
-    """Return the best group mapping in sequence of fused intervals.
-
-    Args:
-        problems: the layers, in order.
-        shared: the tensors that several of them use.
-        axes: sets of dimensions (layer, dimension) that one loop may step.
-        padded: layers with words that do not exist. A group does not move them, but their branches do: they are not fused, and
-            there is no bound.
-
-    Raises:
-        NotConformableError: A layer has no mapping, or the cost model refuses the group.
-    """
-    search = TiledGroup(task, branches, home, problems, shared, axes, padded, limits)
-    best, bound, plain = search.search()
-    tree, unfused = Tree(search, best).group(), Tree(search, plain).group()
-    report, plain_report = task.evaluate(tree), task.evaluate(unfused)
-    value, without = (one.of(task.objective) for one in (report, plain_report))
-    if value is None or without is None:
-        raise NotConformableError("the search of fused groups", report.reasons or plain_report.reasons)
-    if without < value:
-        tree, report, value = unfused, plain_report, without
-    assert report.energy_pj is not None and report.cycles is not None
-    sure = [search.known[at, at, one] for at in range(len(problems)) for one in search.objectives]
-    return GroupResult(
-        group=tree,
-        energy_pj=report.energy_pj,
-        cycles=report.cycles,
-        unfused=unfused,
-        bound=0.0 if padded else min(bound, value),
-        space=SPACE,
-        by_branches=True,
-        proved=not padded and bound >= value * (1 - PROOF_TOLERANCE),
-        unfused_proved=not padded
-        and task.objective.is_additive
-        and all(
-            part.bound >= task.objective.value(part.energy_pj, part.cycles) * (1 - PROOF_TOLERANCE) for part in sure
-        ),
-    )
-
-
 class Tree:
     """The group mapping of a cut."""
 
@@ -308,7 +288,7 @@ class Tree:
         self.outer = search.group.architecture.clusters[0].name
         self.inner = search.group.architecture.cluster_of(search.home.name).name
         self.names = {(layer, own): t for t, users in search.group.users.items() for layer, own in users.items()}
-        self.axes: dict[str, dict[str, str]] = {}
+        self.names_of_axes = AxisNames()
 
     def group(self) -> GroupMapping:
         at_home = set[str]()
@@ -327,7 +307,9 @@ class Tree:
             }
         else:
             tree["branches"] = branches
-        return GroupMapping.model_validate(self.group_before.to_data() | {"axes": self.axes, "tree": tree})
+        return GroupMapping.model_validate(
+            self.group_before.to_data() | {"axes": self.names_of_axes.axes, "tree": tree}
+        )
 
     def _part(self, part: Fused, at_home: set[str]) -> list[dict[str, Any]]:
         """Return the branches of an interval; without shared tiles one for each layer."""
@@ -344,14 +326,14 @@ class Tree:
         at_home |= set(homes)
         entries: list[dict[str, Any]] = [{"target": self.inner, "keep": self._kept(part, choice, 0)}]
         for depth, (axis, tile) in enumerate(choice.loops, 1):
-            name = self._axis(part.first, axis)
+            name = self.names_of_axes.of(self.search.problems[part.first :], axis)
             kept = self._kept(part, choice, depth)
             entries.append({"target": self.inner, "keep": kept, "temporal_tile_sizes": {name: tile}})
         entries[-1]["keep"] += homes
         return [{"entries": entries, "branches": branches}]
 
     def _homes(self, part: Fused, choice: Choice) -> list[str]:
-        within, _ = self.search._within(part.first, part.first + len(choice.cases) - 1)
+        within, _ = self.search.within(part.first, part.first + len(choice.cases) - 1)
         return [within[at].name for at in choice.homes]
 
     def _kept(self, part: Fused, choice: Choice, depth: int) -> list[str]:
@@ -362,14 +344,3 @@ class Tree:
                 problem = self.search.problems[part.first + at]
                 result.append(self.names[problem.name, problem.tensor_names[own]])
         return result
-
-    def _axis(self, first: int, axis: Axis) -> str:
-        """Return the name of the axis that steps some dimensions; it is made if there is none."""
-        problems = self.search.problems[first:]
-        stepped = {problem.name: list(problem.dimensions)[d] for problem, d in zip(problems, axis, strict=False)}
-        known = next((name for name, own in self.axes.items() if own.items() >= stepped.items()), None)
-        if known is None:
-            base = next(iter(stepped.values()))
-            known = next(n for n in (base, *(f"{base}{i}" for i in range(len(self.axes)))) if n not in self.axes)
-            self.axes[known] = stepped
-        return known

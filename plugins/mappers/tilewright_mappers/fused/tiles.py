@@ -1,13 +1,11 @@
 """Search of groups on any hierarchy: loops that all layers of an interval share, and branches that the host maps.
 
 An interval of layers has one nest of shared loops, from the outermost memory to the home. Each visit of its steps runs
-all layers, one after the other, on the tiles that the loops leave. A *choice* has
+all layers, in sequence, on the tiles that the loops leave. A *choice* has the tile of each shared axis, and the order of
+the loops. Of each tensor that a layer makes for others, it has whether the tile is at home between them. Of each other
+operand, it has the place of a tile at home, outside some of the loops, or none.
 
-- the tile of each shared axis, and the order of the loops,
-- for each tensor that a layer makes for others, whether its tile is at home between them,
-- for each other operand, the place of a tile at home, outside some of the loops; or none.
-
-What a visit costs, the host's mapper of layers says (`BranchMapper`). So energy and cycles of a choice are sums over its
+The host's mapper of layers gives the costs of a visit (`BranchMapper`). So energy and cycles of a choice are sums over its
 layers, plus the words that fill the kept tiles. Choices are taken in the order of lower bounds, and a branch is mapped
 only if its choice may be the best. docs/fusion.md ("Any hierarchy") states the space and the lemmas.
 """
@@ -33,8 +31,8 @@ from tilewright_mappers.fused.solution import Axis, Shared
 
 BATCH = 8
 """Branches that are mapped at once."""
-MOST_CHOICES = 200_000
-"""Choices of one interval that are listed. Intervals with more are not fused, and the bound says so."""
+MAX_CHOICES = 200_000
+"""Choices of one interval that are listed. Intervals with more are not fused, and have no bound of their own."""
 TOLERANCE = 1e-9
 """Relative distance of costs that count as equal."""
 
@@ -82,14 +80,6 @@ class Costs:
     least_pj: float = 0.0
     least_cycles: float = 0.0
 
-    def __add__(self, other: Costs) -> Costs:
-        return Costs(
-            self.energy_pj + other.energy_pj,
-            self.cycles + other.cycles,
-            self.least_pj + other.least_pj,
-            self.least_cycles + other.least_cycles,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Fused:
@@ -108,17 +98,18 @@ class Branches:
 
     **Lemma (tiles).** Let no rule restrict the loops outside the home, and let a small tile be inside a large one. Let the
     small one have no more room, and the same tensors at home. Its visits, repeated over the large tile, cost no less than
-    a visit of the large tile: the loops between both are loops of one of its mappings. Both need equal sizes of
-    the dimensions that the result lacks, since a later visit reads the sums of an earlier one.
+    a visit of the large tile. The loops between both are loops of one of its mappings. Both need equal sizes of the
+    dimensions that the result lacks, since a later visit reads the sums of an earlier one.
 
     Args:
         architecture: the machine, whose costs are rounded (`rounding`).
     """
 
     def __init__(
-        self, mapper: BranchMapper, architecture: Architecture, room: float, objective: Objective, limits: Limits
+        self, mapper: BranchMapper, architecture: Architecture, home: Memory, objective: Objective, limits: Limits
     ) -> None:
-        self.mapper, self.room, self.objective, self.limits = mapper, room, objective, limits
+        self.mapper, self.room, self.objective, self.limits = mapper, home.usable_bits, objective, limits
+        self.is_free = mapper.is_free
         self.architecture = architecture
         self.is_cut = False
         """Whether the user has interrupted."""
@@ -206,7 +197,7 @@ class Branches:
             energy, cycles = repeated(self.costs(case), visits)
             return max(0.0, energy), max(0.0, cycles)
         least_pj = least_cycles = 0.0
-        if self.mapper.is_free:
+        if self.is_free:
             for problem, reserved, costs in self._solved.get(self._family(case), ()):
                 pairs = list(zip(problem.sizes, case.problem.sizes, strict=True))
                 if reserved <= case.reserved_bits and not any(larger % size for larger, size in pairs):
@@ -261,12 +252,10 @@ class TiledInterval:
         axes: Sequence[Axis],
         architecture: Architecture,
         home: Memory,
-        branches: BranchMapper,
     ) -> None:
-        self.problems, self.shared, self.home, self.branches = problems, shared, home, branches
-        self.leaving = leaving
+        self.problems, self.shared, self.home, self.leaving = problems, shared, home, leaving
         self.outer = architecture.clusters[0]
-        self.room = math.inf if home.usable_words is None else home.usable_words * home.word_bits
+        self.room = home.usable_bits
         self.made = [at for at, tensor in enumerate(shared) if tensor.made]
         self.able = [
             at
@@ -459,7 +448,7 @@ def fused_interval(
         for choice in interval.choices():
             limits.check()
             listed.append(choice)
-            if len(listed) > MOST_CHOICES:
+            if len(listed) > MAX_CHOICES:
                 raise OutOfTime
         whole: dict[tuple[int, frozenset[str], tuple[int, ...]], BranchCase] = {}
         for choice in listed:
@@ -470,7 +459,7 @@ def fused_interval(
                     for name, size in interval.problems[at].dimensions.items()
                 }
                 key = at, case.at_home, tuple(sizes.values())
-                if key not in whole and interval.branches.is_free:
+                if key not in whole and branches.is_free:
                     problem = interval.problems[at].replace(
                         {f"dimensions.{name}": size for name, size in sizes.items()}
                     )

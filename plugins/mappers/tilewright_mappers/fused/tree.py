@@ -30,6 +30,7 @@ from tilewright_mappers.fused.solution import (
     Shared,
     SharedLoops,
     Solution,
+    axis_within,
     best_of,
     in_sequence,
     thinned,
@@ -527,14 +528,9 @@ class TreeSearch:
                     joined |= dict.fromkeys(together, together)
             axes: list[Axis] = []
             for every in dict.fromkeys((*joined.values(), *self.axes)):
-                own = sorted(pair for pair in every if first <= pair[0] <= last)
-                axis = tuple(dimension for _, dimension in own)
-                if (
-                    [layer for layer, _ in own] == list(range(first, last + 1))
-                    and axis not in axes
-                    and all(tensor.stepped(first, axis) is not None for tensor in linking)
-                ):
-                    axes.append(axis)
+                axis = axis_within(every, first, last)
+                if axis is not None and axis not in axes:
+                    axes += [axis] if all(tensor.stepped(first, axis) is not None for tensor in linking) else []
             self._known_axes[key] = axes
         return self._known_axes[key]
 

@@ -236,7 +236,7 @@ class NetworkRivals:
             problem.tensor_words(problem.tensor(name)) * home.bits_of(problem.tensor(name)) for name in case.residents
         )
         taken = sum(stay.bits for stay in alive) - own
-        if home.usable_words is not None and home.usable_words * home.word_bits < taken:
+        if home.usable_bits < taken:
             return False
         return bool(group_legality(self._alone(problem, case.residents, mapping, taken)))
 
