@@ -84,7 +84,7 @@ class FileData:
         self.model = model
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Take the data as it is; JSON schemas describe the branch for JSON."""
+        """Take the data unchanged; JSON schemas describe the branch for JSON."""
         return core_schema.json_or_python_schema(
             json_schema=handler.generate_schema(self.model),
             python_schema=handler(source),

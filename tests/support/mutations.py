@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 MOST = 400_000
 """Characters of what is made."""
-MOST_NODES = 20_000
+MAX_NODES = 20_000
 ODD = [
     "", " ", "-1", "0", "1", "2", "3.5", "1e308", "1e400", "-0.0", "5e-324", ".nan", ".inf", "-.inf", "NaN", "Infinity",
     "null", "~", "true", "false", "[]", "{}", "''", '""', "[[]]", "[{}]", "{a: []}", "*a", "&a x", "!x", "!!int", "<<", "<<<",
@@ -148,7 +148,7 @@ def _listed(node: yaml.Node | None, found: list[yaml.Node]) -> None:
     if node is None:
         raise ValueError("nothing")
     found.append(node)
-    if len(found) > MOST_NODES:
+    if len(found) > MAX_NODES:
         raise ValueError("too many")
     if isinstance(node, yaml.SequenceNode):
         for each in node.value:

@@ -64,7 +64,7 @@ def tilewright_search_done(layer: str, result: Result) -> None:
 def tilewright_group_done(group: str, result: GroupResult) -> None:
     """Observe the search of a group of layers that share loops (`map GROUP --fuse`), after its end; `group` is its name.
 
-    Its layers have no searches of their own, so no other hook tells of them. The run has its start and its end, as others have.
+    Its layers have no searches of their own, so no other hook reports them. The run has its start and its end, as others have.
     """
 
 

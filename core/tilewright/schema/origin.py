@@ -37,7 +37,7 @@ class Origin(Model):
         return self.node or self.output or self._place
 
     def beside(self, name: str) -> str:
-        """Return what a table tells beside a layer's name: the name in the file, or of the weights if that is the same."""
+        """Return what a table tells next to a layer's name: the name in the file, or of the weights if that is the same."""
         return self.short if self.short != name else self.weights or name
 
     @property

@@ -29,7 +29,7 @@ def _is_group(workload: Sources) -> bool:
     return isinstance(workload, GroupMapping) or kind == "group_mapping" or several
 
 
-MOST_SAMPLES = 100_000
+MAX_SAMPLES = 100_000
 """Most mappings per layer, which are kept in memory with their costs."""
 
 
@@ -61,8 +61,8 @@ def correlate(workload: Sources, arch: Sources, **settings: Unpack[CorrelateSett
     if len(models) < 2:
         raise CallError("correlate compares two or more cost models", hint="such as --models timeloop,oracle")
     whole(2, samples=samples)
-    if samples > MOST_SAMPLES:
-        raise InputError(f"samples must be at most {MOST_SAMPLES:,}, not {samples:,}")
+    if samples > MAX_SAMPLES:
+        raise InputError(f"samples must be at most {MAX_SAMPLES:,}, not {samples:,}")
     whole(0, worst=settings["worst"])
     at_least(0, seconds=settings["seconds"])
     plan = Plan.of(workload, arch, [], models, cast(Searches, settings))

@@ -56,7 +56,7 @@ def map(
     more = checked_percent(settings["sensitivity"])
     if more is not None and (algorithms or cluster):
         raise InputError(
-            "sensitivity is for layers that are searched here as they are", hint="leave algorithms and cluster out"
+            "sensitivity is for layers that are searched here unchanged", hint="leave algorithms and cluster out"
         )
     network = plan.workload
     counted = one_of("movement", settings["movement"], ("counted", "none")) == "counted"

@@ -20,7 +20,7 @@ HOOK = "tilewright_sections"
 _silenced: set[str] = set()
 """Plugins whose hook failed in this process."""
 _ANSWER = TypeAdapter(list[Section])
-MOST = 100
+MAX_SECTIONS = 100
 """Maximum number of sections of one plugin."""
 
 
@@ -87,8 +87,8 @@ def _answered(answer: object, owner: Owner) -> Sequence[Section]:
     """Return the sections in an answer. Raises PluginError and ValidationError."""
     if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
         raise fault(owner, f"{HOOK} returned {described(answer)}; expected a list of Section")
-    if len(answer) > MOST:
-        raise fault(owner, f"{HOOK} returned {len(answer):,} sections; at most {MOST} are shown")
+    if len(answer) > MAX_SECTIONS:
+        raise fault(owner, f"{HOOK} returned {len(answer):,} sections; at most {MAX_SECTIONS} are shown")
     return _ANSWER.validate_python(answer)
 
 

@@ -27,7 +27,7 @@ from tilewright.values import grouped
 
 LEAST = 1e-4
 """Smallest relative change that is told with its size."""
-MOST = 1000
+MAX_PERCENT = 1000
 """Largest number of percent."""
 
 
@@ -167,8 +167,8 @@ def lines(told: Sequence[Effect]) -> list[str]:
 def checked_percent(more: float | None) -> float | None:
     """Return the percent by which values are enlarged; raise InputError if they are out of range."""
     at_least(0, sensitivity=more)
-    if more is not None and not 0 < more <= MOST:
-        raise InputError(f"sensitivity is {more!r}; expected percent, above 0 and at most {MOST:,}")
+    if more is not None and not 0 < more <= MAX_PERCENT:
+        raise InputError(f"sensitivity is {more!r}; expected percent, above 0 and at most {MAX_PERCENT:,}")
     return more
 
 

@@ -26,7 +26,7 @@ P = ParamSpec("P")
 
 SUFFIXES = (".svg", ".png", ".pdf")
 WIDE, FONT_SIZE = 6.0, 9.0
-"""Width of the axes of a chart in inches, and size of its text in points, unless a look says otherwise."""
+"""Width of the axes of a chart in inches, and size of its text in points, unless a look has others."""
 PADDING = 0.08
 """Inches around a saved drawing."""
 INK, PALE = "#1b1f24", "#8a94a3"

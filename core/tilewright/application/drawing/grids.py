@@ -17,7 +17,7 @@ from tilewright.schema.architecture import Architecture, Cluster
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH, MOST, LEAST = 2.9, 3.6, 0.9
+WIDTH, MAX_HEIGHT, MIN_HEIGHT = 2.9, 3.6, 0.9
 """Width of a grid, and its largest and least height, in inches."""
 SHOWN = 8
 """Sub-clusters along an axis that are drawn before the last one."""
@@ -67,7 +67,7 @@ class Grid:
             else:
                 columns *= _span(cluster.fanout.size)
             rows += STRIP * len(cluster.memories)
-        return min(MOST, max(LEAST, WIDTH * rows / columns))
+        return min(MAX_HEIGHT, max(MIN_HEIGHT, WIDTH * rows / columns))
 
 
 Place = tuple[float, float, float, float]

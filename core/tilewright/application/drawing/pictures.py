@@ -62,7 +62,7 @@ class Row:
 
 @redrawn
 def picture(rows: Sequence[Row], title: str, description: str, grid: Grid | None = None) -> Drawing:
-    """Return rows from top to bottom: texts at the left, boxes at the right, connected downwards, and beside them a grid."""
+    """Return rows from top to bottom: texts at the left, boxes at the right, connected downwards, and a grid next to them."""
     left = max((len(row.text) for row in rows), default=0)
     left = left + 3 if left else 1
     right = max(

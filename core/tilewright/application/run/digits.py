@@ -57,7 +57,7 @@ class Digit:
 
     Attributes:
         rank: the tensor's rank.
-        stride: of the dimension's values; None: the rank is not one dimension alone, and stays as it is.
+        stride: of the dimension's values; None: the rank is not one dimension alone, and stays unchanged.
         size: number of its values.
         part: coordinate of the link that steps it, and the stride there; None: its value is fixed.
         steps: values that the part takes.

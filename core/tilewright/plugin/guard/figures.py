@@ -18,7 +18,7 @@ from tilewright.schema.problem import Problem
 COLUMNS = (("valid", np.bool_), ("energy_pj", np.float64), ("cycles", np.float64))
 RELATIVE_TOLERANCE = 1e-6
 """Relative tolerance for figures that are sums and products of others."""
-MOST_COST = 1e75
+MAX_COST = 1e75
 """Largest energy in pJ, and largest number of cycles. Every objective of them is finite."""
 
 
@@ -40,7 +40,7 @@ def least_cycles(problem: Problem, architecture: Architecture) -> float:
 def fault_of_costs(costs: object, count: int, least: float) -> str | None:
     """Return the contract violation in the costs of `count` mappings in a few words, or None.
 
-    Valid mappings need costs of at least 0 pJ and `least` cycles, and at most `MOST_COST`; invalid ones need `inf`.
+    Valid mappings need costs of at least 0 pJ and `least` cycles, and at most `MAX_COST`; invalid ones need `inf`.
     """
     if not isinstance(costs, Costs):
         return f"returned {described(costs)}, Costs are expected"
@@ -53,7 +53,7 @@ def fault_of_costs(costs: object, count: int, least: float) -> str | None:
             return f"returned {name} as {shape}, {np.dtype(kind)} of shape ({count},) is expected"
     right = (costs.energy_pj >= 0) & (costs.cycles >= least)
     for column in (costs.energy_pj, costs.cycles):
-        right &= np.where(costs.valid, column <= MOST_COST, column == np.inf)
+        right &= np.where(costs.valid, column <= MAX_COST, column == np.inf)
     if right.all():
         return None
     row = int(right.argmin())
@@ -111,7 +111,7 @@ def fault_of_relaxation(found: object, entries: int, tensors: int, memories: int
             what = {"iu": "integers", "b": "bools", "iuf": "numbers"}[kinds]
             told = f"{column.dtype} of shape {column.shape}"
             return f"returned a Relaxation with {name} as {told}, {what} of shape {shape} are expected"
-        low, high = (0.0, math.inf) if name.endswith("bandwidth") else (0.0, MOST_COST)
+        low, high = (0.0, math.inf) if name.endswith("bandwidth") else (0.0, MAX_COST)
         if kinds == "iu":
             low, high = (-1.0 if name == "memory" else 0.0), memories - 1
         elif name == "moved":
@@ -127,9 +127,9 @@ def fault_of_relaxation(found: object, entries: int, tensors: int, memories: int
 
 
 def _wrong(energy: float, cycles: float, least: float) -> str:
-    if not 0 <= energy <= MOST_COST:
+    if not 0 <= energy <= MAX_COST:
         return f"an energy of {energy:g} pJ"
-    if not 0 <= cycles <= MOST_COST:
+    if not 0 <= cycles <= MAX_COST:
         return f"{cycles:g} cycles"
     return f"{cycles:g} cycles, where all compute units together need {least:g}"
 
@@ -168,9 +168,9 @@ def faults_of_report(report: object, problem: Problem | None, architecture: Arch
 
 def _figures(report: Report, problem: Problem | None, architecture: Architecture | None) -> Iterator[str]:
     assert report.energy_pj is not None and report.cycles is not None and report.edp is not None
-    if not 0 <= report.energy_pj <= MOST_COST:
+    if not 0 <= report.energy_pj <= MAX_COST:
         yield f"reports an energy of {report.energy_pj:g} pJ"
-    if not 0 <= report.cycles <= MOST_COST:
+    if not 0 <= report.cycles <= MAX_COST:
         yield f"reports {str(report.cycles)[:20]} cycles"
         return
     if not math.isclose(report.edp, report.energy_pj * report.cycles, rel_tol=RELATIVE_TOLERANCE):

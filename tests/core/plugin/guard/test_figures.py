@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.plugin.costmodel import Costs
-from tilewright.plugin.guard.figures import MOST_COST, fault_of_costs, fault_of_report, least_cycles
+from tilewright.plugin.guard.figures import MAX_COST, fault_of_costs, fault_of_report, least_cycles
 from tilewright.reports import LevelReport, Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
@@ -24,7 +24,7 @@ def test_costs_are_right_where_each_row_is(given_rows: list[tuple[bool, float, f
 
     def right(row: tuple[bool, float, float]) -> bool:
         if row[0]:
-            return 0 <= row[1] <= MOST_COST and least <= row[2] <= MOST_COST  # beyond, an objective is infinite
+            return 0 <= row[1] <= MAX_COST and least <= row[2] <= MAX_COST  # beyond, an objective is infinite
         return row[1] == row[2] == math.inf
 
     assert (fault_of_costs(costs, len(given_rows), least) is None) == all(map(right, given_rows))

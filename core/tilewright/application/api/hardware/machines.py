@@ -23,7 +23,7 @@ MAX_REGISTERS = 64
 HEAD = """\
 A buffer that all units share, and registers at each unit. Sizes and rates have units. Energies and areas are estimated
 from the sizes: `component` names what a part is built from, and a given energy, such as read_energy_pj, has precedence.
-`bandwidth` is that of reads and writes together; what is left out is unlimited. docs/schemas.md has all keys.
+`bandwidth` is that of reads and writes together; a size that is not given is unlimited. docs/schemas.md has all keys.
 """
 _ARRAY = re.compile(r"\s*([0-9]{1,7})\s*(?:x\s*([0-9]{1,7})\s*)?")
 

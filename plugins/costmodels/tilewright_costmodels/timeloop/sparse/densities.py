@@ -234,7 +234,7 @@ class Banded(Distribution):
         return empty / len(offsets)
 
 
-MOST_COUNTS = 2**26
+MAX_COUNTS = 2**26
 """Maximum number of counts that are kept for one tensor's tiles, apart from those of four tiles."""
 
 
@@ -251,7 +251,7 @@ class Actual(Distribution):
         self.sums[(slice(1, None),) * nonzero.ndim] = nonzero
         for axis in range(nonzero.ndim):
             np.cumsum(self.sums, axis=axis, out=self.sums)
-        self._counts = lru_cache(max(4, min(256, MOST_COUNTS // self.sums.size)))(self._counted)
+        self._counts = lru_cache(max(4, min(256, MAX_COUNTS // self.sums.size)))(self._counted)
 
     def occupancies(self, tile: Box) -> dict[int, float]:
         counts = self._counts(tile)
