@@ -159,9 +159,9 @@ def lines(told: Sequence[Effect]) -> list[str]:
     useful.sort(key=lambda effect: (effect.reason is not None, effect.objective_change or 0.0))
     how = "mappings searched again" if all(effect.searched for effect in told) else "with the same mappings"
     more = f"{told[0].percent:g} % more"
-    each = [f"  {more} {effect.part} {effect.what}: {effect.told}" for effect in useful]
+    shown = [f"  {more} {effect.part} {effect.what}: {effect.told}" for effect in useful]
     rest = [f"  {more} {', or '.join(names)}: {text}" for text, names in others.items()]
-    return [f"sensitivity, {how}:", *each, *rest]
+    return [f"sensitivity, {how}:", *shown, *rest]
 
 
 def checked_percent(more: float | None) -> float | None:
