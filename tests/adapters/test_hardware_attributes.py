@@ -46,14 +46,18 @@ def rows() -> list[str]:
     """Return the table of the manual: attributes that some cost model does not count, or some notation does not write."""
     specs = {registration.name: registration.spec.capabilities for registration in installed().of_kind(CostModelSpec)}
     whole = {"tilewright", "loopnest", "union"}
-    lines = ["| attribute | cost models with its capability | notations that write it |", "| --- | --- | --- |"]
-    for field, attribute in {**attributes_of(Memory), **attributes_of(Compute), **attributes_of(Network)}.items():
+    parts = {"": attributes_of(Memory), "compute.": attributes_of(Compute), "network.": attributes_of(Network)}
+    places = {field: place + field for place, attributes in reversed(parts.items()) for field in attributes}
+    groups: dict[str, list[str]] = {}
+    for field, attribute in {**parts[""], **parts["compute."], **parts["network."]}.items():
         needed = attribute.capability or ("sparse" if field == "sparse" else None)
         counting = ["–"] if needed is None else [f"`{name}`" for name, able in specs.items() if getattr(able, needed)]
         writing = [f"`{name}`" for name, table in TABLES.items() if field in table.written and name not in whole]
         if needed or len(writing) < len(TABLES.keys() - whole):
-            lines.append(f"| `{field}` | {', '.join(counting)} | {', '.join(writing) or 'none'} |")
-    return lines
+            row = f"{', '.join(counting)} | {', '.join(writing) or 'none'} |"
+            groups.setdefault(row, []).append(f"`{places[field]}`")
+    head = ["| attributes | cost models with their capability | notations that write them |", "| --- | --- | --- |"]
+    return head + [f"| {', '.join(fields)} | {row}" for row, fields in groups.items()]
 
 
 def test_the_manual_has_the_table() -> None:

@@ -1,6 +1,7 @@
 """Plain English in docstrings, comments, messages and the manual: three counts that may only fall.
 
 `python tests/support/prose.py` lists them, and fails if one rises. Lower a ceiling with every change that lowers its count.
+`--words` prints the words of the manual's pages instead.
 """
 
 import ast
@@ -99,6 +100,15 @@ def violations() -> dict[str, list[str]]:
     return found
 
 
+def words() -> str:
+    """Return the words of each page of the manual, largest first, and of all: no code blocks, no generated reference."""
+    pages = [page.relative_to(ROOT) for page in (ROOT / "docs").rglob("*.md") if page.parent != ROOT / "docs/reference"]
+    texts = {str(page): (ROOT / page).read_text(encoding="utf-8") for page in pages}
+    counts = {page: len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split()) for page, text in texts.items()}
+    rows = [*sorted(((count, page) for page, count in counts.items()), reverse=True), (sum(counts.values()), "all")]
+    return "\n".join(f"{count:7,} {page}" for count, page in rows)
+
+
 def main() -> str | None:
     """Return the violations of each rule that has more than its ceiling; None: there are none."""
     risen = {rule: texts for rule, texts in violations().items() if len(texts) > CEILINGS[rule]}
@@ -106,4 +116,7 @@ def main() -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:] == ["--words"]:
+        print(words())
+    else:
+        sys.exit(main())

@@ -29,7 +29,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], type]] = {
     "explore": (tw.explore, ExploreSettings),
 }
 COMMANDS = ("map", "compare", "correlate", "explore")
-HEAD = "| Python | command line | default | taken by | effect |\n| --- | --- | --- | --- | --- |\n"
+HEAD = "| setting | default | effect |\n| --- | --- | --- |\n"
 
 
 def options(command: str) -> dict[str, Any]:
@@ -38,13 +38,13 @@ def options(command: str) -> dict[str, Any]:
     return {spelled: each for each in found.commands[command].params for spelled in each.opts}
 
 
-def row(setting: Setting, functions: list[str]) -> str:
+def row(setting: Setting) -> str:
     first, *others = setting.spelled
     spelled = " ".join(f"`{each}`" for each in (f"{first} {setting.metavar}".strip().replace("|", "\\|"), *others))
+    name = "" if first == "--" + setting.name.replace("_", "-") else f"`{setting.name}`: "
     stated = "required" if setting.default is REQUIRED else f"`{setting.default}`"
     default = setting.unset or ("" if setting.default is None else stated)
-    taken = "all" if len(functions) == len(FUNCTIONS) else ", ".join(functions)
-    return f"| `{setting.name}` | {spelled} | {default} | {taken} | {setting.help} |\n"
+    return f"| {name}{spelled} | {default} | {setting.help} |\n"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -79,7 +79,11 @@ def test_the_manual_has_all_settings() -> None:
     for name, (_, kind) in FUNCTIONS.items():
         for setting in settings_of(kind).values():
             takers.setdefault(setting, []).append(name)
-    table = HEAD + "".join(row(setting, functions) for setting, functions in takers.items())
+    groups: dict[str, str] = {}
+    for setting, functions in takers.items():
+        taken = "all" if len(functions) == len(FUNCTIONS) else ", ".join(functions)
+        groups[taken] = groups.get(taken, f"| **{taken}** | | |\n") + row(setting)
+    table = HEAD + "".join(groups.values())
     assert table in (ROOT / "docs/commands.md").read_text(encoding="utf-8"), f"docs/commands.md lacks:\n{table}"
 
 
