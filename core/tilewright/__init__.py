@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tilewright.application.api.certificates import CertificateVerification, verify_certificate
     from tilewright.application.api.comparison import compare
     from tilewright.application.api.comparison_report import ComparisonReport
-    from tilewright.application.api.conversion import convert, full_mapping
+    from tilewright.application.api.conversion import convert, full_group, full_mapping
     from tilewright.application.api.correlation import correlate
     from tilewright.application.api.correlation_report import CorrelationReport
     from tilewright.application.api.evaluation import EvaluationReport, evaluate
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from tilewright.schema.architecture import Architecture
     from tilewright.schema.constraints import Constraints
     from tilewright.schema.group import GroupMapping
+    from tilewright.schema.group.full import FullGroup
     from tilewright.schema.mapped import MappedProblem
     from tilewright.schema.mapped.certificate import Certificate, GroupClaim, LayerClaim, NetworkClaim
     from tilewright.schema.mapping import Mapping
@@ -81,6 +82,7 @@ __all__ = [
     "ExplorationReport",
     "FitReport",
     "FrontReport",
+    "FullGroup",
     "FullMapping",
     "FusionGain",
     "FusionReport",
@@ -120,6 +122,7 @@ __all__ = [
     "explored",
     "fit",
     "front",
+    "full_group",
     "full_mapping",
     "fuse",
     "fuse_network",

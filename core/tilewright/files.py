@@ -318,7 +318,7 @@ class RunFolder:
                     f"{self.path} contains files of another run: {before.get('work', 'unknown')}", hint=hint
                 )
             self.clear()
-        mark = {"schema_version": 1, "work": work, "content": content, "run": run}
+        mark = {"schema_version": 1, "kind": "run", "work": work, "content": content, "run": run}
         write_text(self.path / MARK, json.dumps(mark, indent=2) + "\n")
 
     def write(self, name: str, text: str) -> None:

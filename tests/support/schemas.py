@@ -8,7 +8,6 @@ from typing import Any
 import jsonschema
 
 from tilewright.application.cli.schema import KINDS, json_schema
-from tilewright.files import MARK
 from tilewright.schema.document import read_document
 
 
@@ -27,7 +26,7 @@ def written_faults(folder: Path) -> dict[str, list[str]]:
     """Return the faults of all YAML and JSON files below a folder that state a kind, by path; those without any are left out."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        if path.suffix not in (".yaml", ".json") or path.name == MARK:
+        if path.suffix not in (".yaml", ".json"):
             continue
         data = json.loads(path.read_text()) if path.suffix == ".json" else read_document(path).data
         if isinstance(data, dict) and data.get("kind") in KINDS:

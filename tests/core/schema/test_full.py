@@ -147,7 +147,6 @@ def test_the_command_prints_and_writes_it(
     union = run("convert", "--from", "union", EXAMPLE_FILES / "union_figure_9a.yaml", "--full").data
     assert faults(union) == [] and sum(loop["kind"] == "spatial" for loop in union["loops"]) == 2
     for words, told in (
-        ((EXAMPLE_FILES / "two_convolutions.yaml", "--full"), "has no full form, because its layers share loops"),
         ((EXAMPLE_FILES / "gemm.mapping.yaml",), "convert needs either --to NOTATION or --full"),
         ((*files, "--full", "--to", "loopnest"), "convert needs either --to NOTATION or --full"),
         ((*files, "--full", "--lossy"), "--lossy is for --to"),

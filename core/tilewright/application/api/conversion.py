@@ -1,4 +1,4 @@
-"""`convert`: files of one notation, written in another; `full_mapping`: all loops and tiles of a mapping."""
+"""`convert`: files of one notation, written in another; `full_mapping` and `full_group`: all loops and tiles."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from tilewright.application.api.load import Source
 from tilewright.application.conversion.conversion import Conversion
 from tilewright.application.conversion.conversion import convert as convert_files
 from tilewright.errors import InputError, InvalidMappingError
+from tilewright.mapspace.group_legality import group_legality
+from tilewright.mapspace.group_loops import full_group as full_form
 from tilewright.mapspace.legality import legality
+from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.registry import installed
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.group.full import FullGroup
 from tilewright.schema.mapping.full import FullMapping
 
 
@@ -72,10 +77,44 @@ def full_mapping(
         CallError, InputError, UnknownNameError: An argument or a file is invalid, or contains a group mapping or directives.
         InvalidMappingError: The mapping is not legal; every broken rule is listed.
     """
-    inputs = inputs_by(mapping, problem, arch, notation, reading)
+    full = full_form_of(inputs_by(mapping, problem, arch, notation, reading))
+    if isinstance(full, FullGroup):
+        raise InputError(f"'{full.name}' is a group mapping", hint="full_group(...) has its loops and tiles")
+    return full
+
+
+@checked
+def full_group(
+    group: GroupMapping | Files, *, notation: str | None = None, reading: Mapping[str, Any] | None = None
+) -> FullGroup:
+    """Return all loops and tiles of a group mapping, and which layers share them.
+
+    Args:
+        group: Group mapping, or files that contain one.
+        notation: Notation of the files, one of the adapters in `tilewright plugins`. Default: detected.
+        reading: Options of the notation's adapter.
+
+    Returns:
+        The full form. `to_json` writes it; `tilewright schema full_group_mapping` prints its schema.
+
+    Raises:
+        CallError, InputError, UnknownNameError: An argument or a file is invalid, or contains no group mapping.
+        InvalidMappingError: The group mapping is not legal; every broken rule is listed.
+    """
+    full = full_form_of(inputs_by(group, None, None, notation, reading))
+    if isinstance(full, FullMapping):
+        raise InputError(
+            f"this is a mapping of '{full.problem}', not of a group", hint="full_mapping(...) has its loops"
+        )
+    return full
+
+
+def full_form_of(inputs: InputSet) -> FullMapping | FullGroup:
+    """Return all loops and tiles of inputs that were read already; see `full_mapping` and `full_group`."""
     if inputs.group is not None:
-        text = f"the group mapping '{inputs.group.name}' has no full form, because its layers share loops"
-        raise InputError(text, hint="write the mapping of one layer")
+        if reasons := group_legality(inputs.group).reasons:
+            raise InvalidMappingError(reasons)
+        return full_form(inputs.group)
     if inputs.directives is not None:
         raise InputError(
             "these files contain directives, not mappings", hint="tilewright convert FILES --to tilewright"

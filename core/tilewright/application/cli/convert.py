@@ -53,6 +53,8 @@ def convert_command(
     Parts that the target cannot express are refused with all reasons, or dropped with --lossy.
     """
     import tilewright as tw
+    from tilewright.application.api.conversion import full_form_of
+    from tilewright.application.api.evaluation import inputs_by
     from tilewright.application.cli.common import note, print_error, print_json, reading
     from tilewright.application.conversion.conversion import write_files
     from tilewright.application.documents.listings import ConvertOutput, ErrorData
@@ -64,7 +66,8 @@ def convert_command(
     if target is None:
         if lossy:
             raise CallError("--lossy is for --to; the full form has the whole mapping")
-        text = tw.full_mapping(files[0] if len(files) == 1 else files, notation=source, reading=given).to_json()
+        inputs = inputs_by(files[0] if len(files) == 1 else files, None, None, source, given)
+        text = full_form_of(inputs).to_json()
         if output is None:
             typer.echo(text)
             return

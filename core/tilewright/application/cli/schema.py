@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FILE_KINDS = (
     "problem", "workload", "architecture", "mapping", "constraints", "space", "mapped", "group_mapping", "full_mapping",
-    "certificate", "report",
+    "full_group_mapping", "certificate", "report",
 )  # fmt: skip
 """Kinds of files."""
 KINDS = (*FILE_KINDS, *OUTPUT_KINDS)
@@ -40,12 +40,14 @@ def json_schema(kind: str) -> dict[str, Any]:
     from tilewright.application.api.load.kinds import SCHEMAS
     from tilewright.application.exploration.space import ArchitectureSpace
     from tilewright.reports import Report
+    from tilewright.schema.group.full import FullGroup
     from tilewright.schema.mapped.certificate import Certificate
     from tilewright.schema.mapping.full import FullMapping
 
     others: dict[str, type[BaseModel]] = {
         "space": ArchitectureSpace,
         "full_mapping": FullMapping,
+        "full_group_mapping": FullGroup,
         "certificate": Certificate,
         "report": Report,
     }

@@ -17,7 +17,7 @@ _KINDS = {
     "hardware": ("explore_output", "space_output", "estimate_output", "calibrate_output", "fit_output"),
     "listings": (
         "convert_output", "library_output", "layers_output", "plugins_output", "plugin_output", "plugin_check_output",
-        "plugin_new_output", "error_output",
+        "plugin_new_output", "error_output", "run",
     ),
 }  # fmt: skip
 """Module -> kinds of its documents."""

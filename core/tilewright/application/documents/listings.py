@@ -48,6 +48,19 @@ class ErrorOutput(Output):
     """The error."""
 
 
+class RunRecord(Output):
+    """`run.json`, which names the run to which a folder belongs."""
+
+    kind: Literal["run"] = "run"
+    """Kind of document."""
+    work: str
+    """Workload, mapper and model in words."""
+    content: str
+    """Key of the work: equal for equal work."""
+    run: str
+    """Key of the run: equal for equal work with equal settings."""
+
+
 class PluginRow(Document):
     """Installed plugin."""
 

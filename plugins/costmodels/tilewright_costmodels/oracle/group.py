@@ -19,16 +19,13 @@ from tilewright.mapspace.group_legality import (
     group_peaks,
     home_of,
     keeps_halo,
-    moving_axes,
-    part_at,
     width_at,
 )
+from tilewright.mapspace.group_loops import executed
 from tilewright.plugin.group_reports import GroupRow, group_report
 from tilewright.prices import prices_of
 from tilewright.reports import Execution, Limit, Report
-from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import Edge, GroupMapping, Path, Place
-from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Tensor
 from tilewright_costmodels.oracle.memories import MemoryTraffic, Uses, compute, largest_tile, move
 from tilewright_costmodels.oracle.report import TensorResidency, limits, sharing
@@ -251,22 +248,9 @@ def _box(edge: Edge | None, maker: Ints | None, points: list[Ints]) -> tuple[Int
 
 def _trace(group: GroupMapping, path: Path, limit: int) -> OperationTrace:
     """Execute one layer. It ends together with layers that have more rows of a shared loop, so it starts later."""
-    places = [part_at(group, place) if at < path.starts[-1] else None for at, (place, _) in enumerate(path.places)]
-    late, entries = dict[str, tuple[int, int]](), list(path.mapping.entries)
-    for at, part in enumerate(places):
-        if part is None:
-            break
-        for axis in moving_axes(group, path.places[at]):
-            name = group.axes[axis][path.problem.name]
-            late.setdefault(name, (at, group.extent(axis, part.layers()) - path.problem.dimensions[name]))
-    dimensions = {name: path.problem.dimensions[name] + more for name, (_, more) in late.items()}
-    for at in range(path.starts[-1]):
-        sizes = {name: dimensions[name] for name, (first, _) in late.items() if at < first}
-        update = {key: {**getattr(entries[at], key), **sizes} for key in ("temporal_tile_sizes", "spatial_tile_sizes")}
-        entries[at] = entries[at].model_copy(update={key: FrozenDict(tiles) for key, tiles in update.items()})
-    problem = path.problem.replace({f"dimensions.{name}": size for name, size in dimensions.items()})
-    trace = trace_operations(problem, Mapping(entries=tuple(entries)), limit)
-    points = trace.points - np.array([late.get(name, (0, 0))[1] for name in problem.dimension_names])
+    run = executed(group, path)
+    trace = trace_operations(run.problem, run.mapping, limit)
+    points = trace.points - np.array([run.skipped.get(name, 0) for name in run.problem.dimension_names])
     there = (points >= 0).all(axis=1)
     return replace(
         trace, points=points[there], time_steps=trace.time_steps[there], unit_indices=trace.unit_indices[there]
