@@ -14,6 +14,7 @@ from tilewright.application.api.page.parts import chart, document, facts, nest, 
 from tilewright.application.api.plots import NetworkPlots
 from tilewright.application.api.sections import added_sections
 from tilewright.application.drawing.charts import bars
+from tilewright.application.drawing.diagrams import draw
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.run.searched import PROBLEMS
 from tilewright.figures import Figure
@@ -36,18 +37,21 @@ def network_page(data: Mapping[str, Any], folder: Path) -> str:
     """Return the page of a mapped network, from its `summary.json` and the mapping files next to it."""
     plots, layers = NetworkPlots(data), data["layers"]
     links = [f"nest-{at}" if layer["levels"] else "" for at, layer in enumerate(layers)]
+    written = _written(data, folder)
+    dearest = max(filter(itemgetter("levels"), layers), key=lambda layer: _times(layer, "energy_pj") or 0, default=None)
     return document(
         "network.html.jinja",
         _title(data),
         figures=list(_totals(data)),
         charts={kind: chart(getattr(plots, kind), kind) for kind in plots.kinds},
-        layers=table(_layer_table(data), "layers", links),
+        architecture=None if written is None else chart(partial(draw, written.architecture), "architecture"),
+        layers=table(_layer_table(data), "layers", links, total=_has_total(data)),
         sensitivity=_sensitivity(data),
         unmapped=_unmapped(data),
         mapper_figures=_figures(data),
-        mappings=[_mapping(layer, link, len(layers) == 1) for layer, link in zip(layers, links, strict=True) if link],
+        mappings=[_mapping(layer, link, layer is dearest) for layer, link in zip(layers, links, strict=True) if link],
         sections=sections(added_sections("network", data)),
-        provenance=facts(_provenance(data, folder)),
+        provenance=facts(_provenance(data, folder, written)),
     )
 
 
@@ -64,7 +68,7 @@ def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
     }
     for name in dict.fromkeys([*totals[0], *totals[1]]):
         whole.add_row(name, *(figures.get(name, "-") for figures in totals), ratios.get(name))
-    settings = [dict(facts(_provenance(data, folder))) for folder, data in runs]
+    settings = [dict(facts(_provenance(data, folder, _written(data, folder)))) for folder, data in runs]
     differing = Table("setting", *(Column(name, wrapped=True) for name in names))
     for name in dict.fromkeys([*settings[0], *settings[1]]):
         texts = [setting.get(name, "-") for setting in settings]
@@ -119,23 +123,38 @@ def _told(view: str, totals: Mapping[str, Any], listed: bool) -> Iterator[tuple[
 
 
 def _layer_table(data: Mapping[str, Any]) -> Table:
-    energy, *others = COSTS.shown("page", lambda layer: layer["best"])
+    totals = data["totals"]
+    count = sum(layer["count"] for layer in data["layers"])
+    energy, cycles, *others = COSTS.shown("page", lambda layer: layer["best"])
     columns: list[Shown[Layer]] = [
-        Shown("layer", itemgetter("name")),
+        Shown("layer", itemgetter("name"), "total"),
         *([Shown("origin", _origin)] if any(layer.get("origins") for layer in data["layers"]) else []),
         Shown(SIZES, _shape),
-        *PROBLEMS.shown("page", lambda layer: layer, known=data["layers"]),
+        *PROBLEMS.shown("page", lambda layer: layer, {"count": count, "macs": totals["macs"]}, known=data["layers"]),
         energy,
         Shown(
             numbers("energy x count", "pJ", like="energy"),
-            lambda layer: _scaled(layer["best"]["energy_pj"], layer["count"]),
+            lambda layer: _times(layer, "energy_pj"),
+            totals["energy_pj"],
         ),
+        Shown(
+            numbers("share", "%", decimals=1),
+            lambda layer: _share(_times(layer, "energy_pj"), totals["energy_pj"]),
+            _share(totals["energy_pj"], totals["energy_pj"]),
+        ),
+        cycles,
+        Shown(numbers("cycles x count", like="cycles"), lambda layer: _times(layer, "cycles"), totals["cycles"]),
         *others,
         Shown(numbers("utilization", "%", decimals=1), lambda layer: _scaled(layer["best"]["utilization"], 100)),
         Shown("limited by", lambda layer: _limit(layer) or layer["error"] or "-"),
         Shown("proved", lambda layer: _proof(layer) + ", wider" * _is_wider(layer)),
     ]
-    return Table.of(columns, data["layers"])
+    return Table.of(columns, data["layers"], total=_has_total(data))
+
+
+def _has_total(data: Mapping[str, Any]) -> bool:
+    """Return whether the layers are a whole network with costs, of more than one distinct layer."""
+    return len(data["layers"]) > 1 and data.get("content") != "layers" and data["totals"]["energy_pj"] is not None
 
 
 def _proof(layer: Layer) -> str:
@@ -146,6 +165,10 @@ def _proof(layer: Layer) -> str:
 
 def _scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
+
+
+def _share(value: float | None, whole: float | None) -> float | None:
+    return None if value is None or not whole else 100 * value / whole
 
 
 def _is_wider(layer: Layer) -> bool:
@@ -206,13 +229,18 @@ def _mapping(layer: Layer, link: str, is_open: bool) -> dict[str, Any]:
     return names | {"file": layer["best"]["mapping_file"], "nest": drawn}
 
 
-def _provenance(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, object]]:
-    """Yield the settings of the run, with plugins and options as the first mapping file records them."""
+def _written(data: Mapping[str, Any], folder: Path) -> MappedProblem | None:
+    """Return the first mapping file of the run; None if there is none."""
     name = next((layer["best"]["mapping_file"] for layer in data["layers"] if layer["best"]["mapping_file"]), None)
     file = folder / Path(name or "").name
     written = read_mapping(file) if name and file.is_file() else None
+    return written if isinstance(written, MappedProblem) else None
+
+
+def _provenance(data: Mapping[str, Any], folder: Path, written: MappedProblem | None) -> Iterator[tuple[str, object]]:
+    """Yield the settings of the run, with plugins and options as a mapping file records them."""
     recorded: dict[str, object] = {}
-    if isinstance(written, MappedProblem) and written.provenance is not None:
+    if written is not None and written.provenance is not None:
         recorded = written.provenance.model_dump(mode="json", include={"tilewright", "mapper", "model"})
     yield from ({name: data[name] for name in SETTINGS} | recorded).items()
     yield "folder", folder.name

@@ -42,21 +42,26 @@ def readable(value: object) -> str:
     return str(value)
 
 
-def table(data: Table, name: str, links: Sequence[str] = (), marks: Sequence[str] = ()) -> dict[str, Any]:
+def table(
+    data: Table, name: str, links: Sequence[str] = (), marks: Sequence[str] = (), total: bool = False
+) -> dict[str, Any]:
     """Return a table with its units.
 
     Args:
         name: Identifier and label.
         links: Identifier of the element that the first cell of each row leads to.
         marks: Mark of each row in a chart: its group and its index there.
+        total: Whether the last row is one of totals, which stays at the end.
     """
     units, rows = data.written()
+    last = rows.pop() if total else None
     return {
         "name": name,
         "columns": [
             {"name": f"{column.name}, {unit}" if unit else column.name, "right": column.right}
             for column, unit in zip(data.columns, units, strict=True)
         ],
+        "total": last,
         "rows": [
             {"cells": cells, "link": link, "mark": mark}
             for cells, link, mark in zip(rows, links or [""] * len(rows), marks or [""] * len(rows), strict=True)
