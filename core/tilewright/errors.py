@@ -117,6 +117,17 @@ class TilewrightError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that a notebook shows: the user's own calls, then the message. IPython looks for this method."""
+        import traceback  # errors are imported by every command, and shown like this by few
+
+        calls = list(traceback.walk_tb(self.__traceback__))
+        packages = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in calls]
+        start = max((number for number, name in enumerate(packages, start=1) if name == "IPython"), default=0)
+        end = next((number for number in range(start, len(calls)) if packages[number] == "tilewright"), len(calls))
+        stack = traceback.StackSummary.extract(iter(calls[start:end]))
+        return "".join([*stack.format(), f"{type(self).__name__}: {self}"]).splitlines()
+
 
 def _again(kind: type[TilewrightError], words: tuple[Any, ...], state: dict[str, Any]) -> TilewrightError:
     error = kind.__new__(kind, *words)
