@@ -45,6 +45,8 @@ class Model(BaseModel):
 
         schema = handler(core)
         whole = handler.resolve_ref_schema(schema)
+        if "description" in whole:
+            whole["description"] = whole["description"].partition("\n\nExample:")[0]  # of Python
         texts = of_fields(cls, Model)
         for name, field in whole.get("properties", {}).items():
             field.pop("title", None)  # pydantic's, which only repeats the name

@@ -4,7 +4,8 @@ A plugin distribution needs one test file:
 
     from tilewright.testing import Case, parametrize_conformance
 
-    @parametrize_conformance("tilewright-genetic") def test_conformance(case: Case) -> None:
+    @parametrize_conformance("tilewright-genetic")
+    def test_conformance(case: Case) -> None:
         case.run()
 
 This file runs all checks. `check_plugin` runs them without pytest. `tilewright.testing.strategies` generates random

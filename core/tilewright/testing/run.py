@@ -229,7 +229,8 @@ def parametrize_conformance(
 
     The test has one parameter, `case`::
 
-        @parametrize_conformance("tilewright-genetic") def test_conformance(case: Case) -> None:
+        @parametrize_conformance("tilewright-genetic")
+        def test_conformance(case: Case) -> None:
             case.run()
 
     Args:
