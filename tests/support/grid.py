@@ -265,16 +265,19 @@ def always_there() -> list[str]:
 
 
 def table() -> str:
-    """The grid as a Markdown table: of the pairs that some mapping exists for, how many each mapper found one for."""
+    """The grid as a Markdown table: of the pairs that some mapping exists for, how many each mapper found one for.
+
+    Mappers with equal cells share a row.
+    """
     models = always_there()
     head = [f"| mapper | {' | '.join(f'`{model}`' for model in models)} |", f"| --- |{' ---: |' * len(models)}"]
-    lines = []
+    rows: dict[str, list[str]] = {}
     for mapper in (each.name for each in usable(MapperSpec) if each.distribution == BUILTIN):
         cells = []
         for model in models:
-            rows = [each for each in grid(model) if each.mapper == mapper and each.exists]
-            refused = sum(bool(each.refused) for each in rows)
-            found = f"{sum(each.valid for each in rows)} of {len(rows)}"
+            known = [each for each in grid(model) if each.mapper == mapper and each.exists]
+            refused = sum(bool(each.refused) for each in known)
+            found = f"{sum(each.valid for each in known)} of {len(known)}"
             cells.append(f"{found}, {refused} refused" if refused else found)
-        lines.append(f"| `{mapper}` | {' | '.join(cells)} |")
-    return "\n".join([*head, *lines])
+        rows.setdefault(" | ".join(cells), []).append(f"`{mapper}`")
+    return "\n".join([*head, *(f"| {', '.join(mappers)} | {cells} |" for cells, mappers in rows.items())])
