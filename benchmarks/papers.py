@@ -1,7 +1,7 @@
 """Experiments of published papers: Sunstone and its thesis, Union, CoSA, QuickFlow; AccelForge's and ZigZag's explorations.
 
     python benchmarks/papers.py --list
-    python benchmarks/papers.py all --quick                   # within 20 minutes; writes docs/papers/*.csv and docs/papers.md
+    python benchmarks/papers.py all --quick                   # within 20 minutes; writes benchmarks/papers/*.csv and benchmarks/papers.md
     python benchmarks/papers.py sunstone_fig_7 -o results     # writes results/*.csv, results/*.svg and results.md
 
 Each experiment prints its figures next to the paper's claim. The same command continues an interrupted run: results of searches
@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.experiments import EXPERIMENTS, page
 from benchmarks.experiments.framework import Experiment, Run, load, plot, save
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs/papers"
-"""Results that the manual shows."""
+FOLDER = Path(__file__).resolve().with_suffix("")
+"""Kept results; docs/papers.md sums them up."""
 
 
 def perform(experiment: Experiment, run: Run, folder: Path) -> None:

@@ -115,6 +115,11 @@ def read_reference(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = AS_DIRECTIVES(source[0])
 
 
+def link_repository(app: Sphinx, page: str, source: list[str]) -> None:
+    """Make pages outside the manual downloads, as other files of the repository are; Sphinx takes them for its own pages."""
+    source[0] = re.sub(r"\]\((?=\.\./benchmarks/[^)]*\.md\))", "](path:", source[0])
+
+
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Add the list of the pages below a page, for the sidebar."""
     source[0] = WITH_CONTENTS(page, source[0])
@@ -123,6 +128,7 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Connect the handlers to Sphinx."""
     app.connect("source-read", read_reference)
+    app.connect("source-read", link_repository)
     app.connect("source-read", add_contents)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", read_sections)

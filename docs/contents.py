@@ -32,7 +32,7 @@ BELOW = {
         "plugins/hooks",
     ),
     "reference": ("reference/tilewright", "reference/plugin", "reference/testing"),
-    "background": ("mapspace", "papers", "papers_coverage", "design", "security", "release"),
+    "background": ("mapspace", "papers", "design", "security", "release"),
 }
 """Page -> the pages that the sidebar shows below it."""
 

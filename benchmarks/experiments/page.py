@@ -1,4 +1,4 @@
-"""The page docs/papers.md, generated from the CSV files of a results folder."""
+"""The page benchmarks/papers.md, generated from the CSV files of a results folder."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The papers' experiments: each names its paper and claim, its files become a section, and the manual's page is generated."""
+"""The papers' experiments: each names its paper and claim, its files become a section, and the pages are generated."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from benchmarks.experiments.framework import Chart, Experiment, Row, Run, load, 
 
 from benchmarks import papers
 
-FOLDER = ROOT / "docs/papers"
+FOLDER = papers.FOLDER
 
 
 def test_the_list_has_every_experiment_with_its_paper(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,12 +33,22 @@ def test_every_experiment_names_its_claim_and_why_figures_differ(name: str) -> N
     assert all(text.endswith(".") for text in (each.claim, each.reason, each.omits))
 
 
-def test_the_manuals_page_is_generated_from_the_kept_results() -> None:
+def test_the_pages_are_generated_from_the_kept_results() -> None:
     assert {path.stem for path in FOLDER.glob("*.csv")} == {*EXPERIMENTS, "runs"}
     assert {path.stem for path in FOLDER.glob("*.svg")} == set(EXPERIMENTS)
-    kept = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
+    kept = (ROOT / "benchmarks/papers.md").read_text(encoding="utf-8")
     assert kept == page.page(EXPERIMENTS, FOLDER), "python benchmarks/papers.py --page"
-    assert (ROOT / "docs/papers_coverage.md").read_text(encoding="utf-8") == page.coverage()
+    assert (ROOT / "benchmarks/papers_coverage.md").read_text(encoding="utf-8") == page.coverage()
+
+
+def test_the_manuals_page_sums_up_the_kept_results() -> None:
+    manual = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
+    runs = load(FOLDER / page.RUNS)
+    seconds = sum(int(row["cpu_seconds"]) for row in runs)
+    assert f"The {len(runs)} full runs took {seconds:,} CPU seconds." in manual
+    assert f"lists {len(load(page.COVERAGE))} items" in manual
+    linked = re.findall(r"\]\(\.\./([^)]*)\)", manual)
+    assert len(linked) == 2 and all((ROOT / name).is_file() for name in linked)
 
 
 def test_every_item_of_the_papers_has_a_state_and_a_command_or_a_reason() -> None:
