@@ -40,7 +40,7 @@ QUIRKS = {
     "flattened_subtile": "a flattened rank is taken to be empty if a tile of its innermost loop is",
     "second_coiteration": "of several loops that step both tensors, the later ones are divided by the trips of the first",
 }
-"""Peculiarity of Timeloop -> what it does; docs/timeloop.md explains them."""
+"""Peculiarity of Timeloop -> what it does; docs/timeloop.md lists them."""
 
 
 @dataclass(frozen=True)
