@@ -84,6 +84,11 @@ class MappingReport(Tabular):
     lists the total cost of each alternative, and totals are those of the best ones.
 
     `sensitivity` has the effects of larger bandwidths and capacities, if they were requested.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).macs
+        512
     """
 
     workload: Workload
