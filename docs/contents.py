@@ -18,7 +18,7 @@ BELOW = {
     "spaces": ("estimators",),
     "library": ("schemas", "json"),
     "mappers": ("optimal", "optimal_proof", "optimal_results", "sunstone", "algorithms"),
-    "models": ("timeloop", "maestro", "zigzag", "oracle", "cycles", "sparse", "ragged"),
+    "models": ("timeloop", "maestro", "zigzag", "oracle", "cycles", "vector", "sparse", "ragged"),
     "plugins": (
         "plugins/mapper",
         "plugins/groupmapper",

@@ -26,6 +26,7 @@ PAGES = [
     "docs/machine.md",
     "docs/reports.md",
     "docs/fusion.md",
+    "docs/vector.md",
     "docs/python.md",
     "docs/mapspace.md",
     "docs/library.md",

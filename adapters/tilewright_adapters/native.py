@@ -20,7 +20,7 @@ from tilewright.schema.workload import Workload
 from tilewright_adapters.members import chosen
 from tilewright_adapters.parts import gathered, unplaced
 
-TABLE = NotationTable("Tilewright's files", written=HARDWARE_ATTRIBUTES)
+TABLE = NotationTable("Tilewright's files", written=HARDWARE_ATTRIBUTES, units=True)
 PARTS = ("problem", "architecture", "mapping", "constraints", "group")
 
 

@@ -41,14 +41,7 @@ class SkeletonEntry:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Entries of a mapping without their tile sizes, outermost first.
-
-    Example:
-        >>> import tilewright as tw
-        >>> from tilewright.plugin import Skeleton
-        >>> [entry.target for entry in Skeleton.for_architecture(tw.load("eyeriss", "architecture")).entries][:2]
-        ['DRAM', 'GlobalBuffer']
-    """
+    """Entries of a mapping without their tile sizes, outermost first."""
 
     entries: tuple[SkeletonEntry, ...]
 

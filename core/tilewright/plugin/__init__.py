@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Relaxable,
         Relaxation,
         ScalarEvaluator,
+        VectorModel,
     )
     from tilewright.plugin.counts import AccessBatch, CountingEvaluator
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
@@ -124,6 +125,7 @@ if TYPE_CHECKING:
         SparseMemory,
         TensorFormat,
     )
+    from tilewright.schema.vector import Operand, OperatorWork, Unit, VectorLayer
     from tilewright.schema.workload import Layer, Unmapped
 
 __all__ = [
@@ -204,6 +206,8 @@ __all__ = [
     "NotationTable",
     "OLDEST_INTERFACE",
     "Objective",
+    "Operand",
+    "OperatorWork",
     "ObservedRun",
     "Options",
     "Origin",
@@ -241,7 +245,10 @@ __all__ = [
     "TOPICS",
     "TensorCounts",
     "TensorFormat",
+    "Unit",
     "Unmapped",
+    "VectorLayer",
+    "VectorModel",
     "Verdict",
     "access_pj",
     "arrangements",

@@ -13,7 +13,7 @@ from tilewright.plugin.edges import Edges
 from tilewright.plugin.program import Program
 from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture, Compute, Memory, Network
-from tilewright.schema.attribute import attributes_of
+from tilewright.schema.attribute import attributes_of, stated
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
@@ -35,13 +35,6 @@ class InputSet:
     and its architecture, instead of problem, architecture and mapping. `origin` is the place of the
     problem in the files. `objective` is the metric that the tool's own search would minimise.
     It is the name of an `Objective`, or the tool's word for another one. Equality ignores both.
-
-    Example:
-        >>> import tilewright as tw
-        >>> from tilewright.plugin import InputSet
-        >>> inputs = InputSet(tw.load("nk,km->nm; n=2 k=3 m=4", "problem"))
-        >>> inputs.problem.macs, inputs.mapping
-        (24, None)
     """
 
     problem: Problem | None = None
@@ -65,17 +58,14 @@ class NotationTable:
         written: Attributes that the files express, perhaps with conditions that the adapter checks.
         beside: Attributes that have no effect in the tool, and that no file of it needs.
         instead: Code of another attribute -> what the tool does or has instead, for the reason.
-
-    Example:
-        >>> from tilewright.plugin import NotationTable
-        >>> NotationTable("attributes of memories", written=("capacity_words",)).title
-        'attributes of memories'
+        units: Whether the files express vector units.
     """
 
     title: str
     written: Collection[str]
     beside: Collection[str] = ()
     instead: MappingOf[str, str] = field(default_factory=dict)
+    units: bool = False
 
     def refused(self, architecture: Architecture, problem: Problem | None = None) -> Iterator[Reason]:
         """Yield a reason against each attribute that the architecture states and the notation lacks.
@@ -84,9 +74,10 @@ class NotationTable:
             architecture: the hardware.
             problem: the problem that it is written for; None: any.
         """
-        for stated in architecture.stated(problem):
-            if stated.field not in self.written and stated.field not in self.beside:
-                yield stated.against(self.instead.get(stated.attribute.code, f"{self.title} cannot express it"))
+        units = () if self.units else stated(architecture.name, architecture, problem)
+        for item in (*architecture.stated(problem), *units):
+            if item.field not in self.written and item.field not in self.beside:
+                yield item.against(self.instead.get(item.attribute.code, f"{self.title} cannot express it"))
 
 
 @dataclass(frozen=True)
@@ -152,13 +143,7 @@ class LayerReader(Protocol):
 
 @runtime_checkable
 class EdgeReader(LayerReader, Protocol):
-    """An adapter whose files of several layers state whose results each layer reads.
-
-    Example:
-        >>> from tilewright.plugin import EdgeReader, AdapterSpec, installed
-        >>> isinstance(installed().make(AdapterSpec, "zigzag"), EdgeReader)
-        True
-    """
+    """An adapter whose files of several layers state whose results each layer reads."""
 
     def edges(self, file: Path, problems: MappingOf[str, Problem]) -> Edges:
         """Return the edges between layers of a file; `tilewright.plugin.edges` finds them by the names of values.
@@ -178,11 +163,6 @@ class Adapter(Protocol):
     """Product of an adapter's factory.
 
     If `expressible` accepts x, then `parse(render(x)) == x`.
-
-    Example:
-        >>> from tilewright.plugin import Adapter, AdapterSpec, installed
-        >>> isinstance(installed().make(AdapterSpec, "timeloop"), Adapter)
-        True
     """
 
     def expressible(self, inputs: InputSet) -> Verdict:

@@ -23,13 +23,6 @@ class Capabilities(Model):
     """Properties of the inputs that a plugin accepts. `None` means no limit.
 
     The default of a new field must keep the previous behaviour.
-
-    Example:
-        >>> import tilewright as tw
-        >>> from tilewright.plugin import Capabilities
-        >>> problem, machine = tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), tw.load("eyeriss", "architecture")
-        >>> print(Capabilities(max_dimensions=2).judge(problem, machine))
-        reasons=(Reason(code='max_dimensions', where='dimensions of einsum', message='3 given, at most 2 accepted'),)
     """
 
     max_clusters: int | None = None
@@ -75,6 +68,11 @@ class Capabilities(Model):
 
     Either it is a `GroupModel`, or the branches are evaluated through its reports on layers. These
     must have counts of memories and the cycles of computing. Energies are the architecture's.
+    """
+    vector_layers: bool = False
+    """The cost model is a `VectorModel`: it counts layers without a product on vector units.
+
+    Others count none, and totals of networks say so.
     """
     window_loops: bool = True
     """Temporal loops over windows outside the innermost storage level.

@@ -12,13 +12,7 @@ from tilewright.schema.workload import Workload
 
 @runtime_checkable
 class Frontend(Protocol):
-    """A reader of workloads from a source: a file name, a formula, or a library name that it declares.
-
-    Example:
-        >>> from tilewright.plugin import Frontend, FrontendSpec, installed
-        >>> isinstance(installed().make(FrontendSpec, "einsum"), Frontend)
-        True
-    """
+    """A reader of workloads from a source: a file name, a formula, or a library name that it declares."""
 
     def recognises(self, source: str) -> bool:
         """Return whether the source looks like this frontend's; cheap, and never raises."""
@@ -35,13 +29,7 @@ class Frontend(Protocol):
 
 @runtime_checkable
 class Algorithm(Protocol):
-    """A rewriter of a problem into equivalent work.
-
-    Example:
-        >>> from tilewright.plugin import Algorithm, AlgorithmSpec, installed
-        >>> isinstance(installed().make(AlgorithmSpec, "im2col"), Algorithm)
-        True
-    """
+    """A rewriter of a problem into equivalent work."""
 
     def alternatives(self, problem: Problem) -> Sequence[Alternative]:
         """Return one or more alternatives, the preferred one first. Equal problems give equal results.

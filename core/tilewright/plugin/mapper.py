@@ -27,15 +27,7 @@ Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None
 
 @dataclass(frozen=True)
 class Task:
-    """Map space and objective of a search. Mappings with more than `most_cycles` cycles are invalid.
-
-    Example:
-        >>> import tilewright as tw
-        >>> from tilewright.plugin import Task
-        >>> task = Task(tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss"))
-        >>> task.objective.name, task.problem.macs
-        ('edp', 24)
-    """
+    """Map space and objective of a search. Mappings with more than `most_cycles` cycles are invalid."""
 
     space: MapSpace
     objective: Objective = EDP
@@ -52,13 +44,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Budget:
-    """Budget of a search; None: no limit. `patience` counts evaluations without a better mapping.
-
-    Example:
-        >>> import tilewright as tw
-        >>> tw.Budget(evaluations=100).seconds is None
-        True
-    """
+    """Budget of a search; None: no limit. `patience` counts evaluations without a better mapping."""
 
     evaluations: int | None = None
     seconds: float | None = None
@@ -76,14 +62,6 @@ class Run:
         known: Objective of a mapping from outside the space. Mappings that cost more need no proof.
         remaining_seconds, remaining_evaluations: The rest of the budget, for example for a solver.
         exhausted: Check for long steps; it is cheap.
-
-    Example:
-        >>> import numpy as np
-        >>> from tilewright.plugin import Budget, Run
-        >>> run = Run(np.random.default_rng(0), Budget(evaluations=10))
-        >>> run.prove(3.0)
-        >>> run.lower_bound, run.remaining_evaluations, run.exhausted
-        (3.0, 10, False)
     """
 
     rng: np.random.Generator
@@ -140,13 +118,7 @@ class Run:
 
 @runtime_checkable
 class Mapper(Protocol):
-    """Product of a mapper's factory. It contains options only; a search does not change it.
-
-    Example:
-        >>> from tilewright.plugin import Mapper, MapperSpec, installed
-        >>> isinstance(installed().make(MapperSpec, "random"), Mapper)
-        True
-    """
+    """Product of a mapper's factory. It contains options only; a search does not change it."""
 
     def search(self, task: Task, run: Run) -> Proposals:
         """Propose mappings until done, or until the generator is closed.
@@ -159,16 +131,7 @@ class Mapper(Protocol):
 
 @runtime_checkable
 class FigureReporter(Protocol):
-    """A mapper that describes the best mapping of each search.
-
-    Example:
-        >>> from tilewright.plugin import FigureReporter
-        >>> class Mine:
-        ...     def figures(self, task, best):
-        ...         return {"restarts": 3.0}
-        >>> isinstance(Mine(), FigureReporter)
-        True
-    """
+    """A mapper that describes the best mapping of each search."""
 
     def figures(self, task: Task, best: Mapping) -> dict[str, float]:
         """Return figures of a mapping of `task.space`; they join `Run.figures`."""
@@ -182,14 +145,6 @@ def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Seque
 
     Returns:
         The lowest cost found; inf if there is none, or no such mapper is left.
-
-    Example:
-        >>> from tilewright.plugin import started
-        >>> class Mine:
-        ...     def search(self, task, run):
-        ...         best = yield from started(task, run)
-        >>> callable(Mine().search)
-        True
     """
     best = math.inf
     if not run.starters:
@@ -217,14 +172,6 @@ def objectives(candidates: Candidates, task: Task, run: Run) -> Generator[Candid
     """Propose all candidates and return their objectives, [n], by `yield from` in a mapper.
 
     Invalid mappings, and mappings beyond the budget, have inf.
-
-    Example:
-        >>> from tilewright.plugin import objectives
-        >>> class Mine:
-        ...     def search(self, task, run):
-        ...         values = yield from objectives(task.space.sample(run.rng, 8), task, run)
-        >>> callable(Mine().search)
-        True
     """
     values = np.full(len(candidates), np.inf)
     for start in range(0, len(candidates), CHUNK):

@@ -26,6 +26,23 @@ COSTS = Sheet(
         is_optional=True,
         meaning="Area of the architecture in um2; None if that of a part is unknown.",
     ),
+    *(
+        Figure(
+            key,
+            numbers(name, unit, like=like),
+            of=lambda subject, key=key: getattr(getattr(subject, "with_vectors", None), key, None),  # type: ignore[misc]
+            is_optional=True,
+            kind=kind,
+            meaning=f"{meaning} None without vector units.",
+        )
+        for key, name, unit, like, kind, meaning in (
+            ("vector_cycles", "vector cycles", "", "cycles", int | None, "Cycles of the vector layers."),
+            ("vector_energy_pj", "vector energy", "pJ", "energy", float | None, "Energy of the vector layers in pJ."),
+            ("sequential_cycles", "cycles, in sequence", "", "cycles", int | None, "Cycles of all layers in sequence."),
+            ("overlapped_cycles", "cycles, overlapped", "", "cycles", int | None, "Cycles with units in parallel."),
+            ("network_energy_pj", "energy, all layers", "pJ", "energy", float | None, "Energy of all layers in pJ."),
+        )
+    ),
     Figure("pj_per_mac", numbers("energy", "pJ/MAC"), meaning="Energy of an operation in pJ."),
     Figure(
         "limited_by",
@@ -45,9 +62,10 @@ COSTS = Sheet(
         "map, end": "limited_by:2",
         "json": "cycles energy_pj edp utilization limited_by",
         "csv": "energy_pj cycles edp utilization limited_by",
-        "totals": "macs cycles energy_pj edp",
+        "totals": "macs cycles energy_pj edp vector_cycles vector_energy_pj sequential_cycles overlapped_cycles network_energy_pj",
+        "vectors": "vector_cycles sequential_cycles overlapped_cycles vector_energy_pj network_energy_pj",
         "page": "energy_pj cycles edp",
-        "page, totals": "energy_pj cycles edp",
+        "page, totals": "energy_pj cycles edp vector_cycles sequential_cycles overlapped_cycles vector_energy_pj network_energy_pj",
         "page, more totals": "area_um2 macs",
         "layers": "energy_pj cycles",
         "graph": "energy_pj cycles:1",

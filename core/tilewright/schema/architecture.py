@@ -14,7 +14,7 @@ from collections.abc import Mapping as MappingOf
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic import Field, GetJsonSchemaHandler, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -30,6 +30,7 @@ from tilewright.schema.quantities import Area, Count, Energy, Rate, SubClusters,
 from tilewright.schema.replace import ValuePath, paths_below, replaced
 from tilewright.schema.sparse import SparseCompute, SparseMemory
 from tilewright.schema.timing import Instruction, Timing
+from tilewright.schema.vector import Unit, check_units
 from tilewright.values import MisplacedError, Model, worded
 
 N = TypeVar("N", float, "Counter[int]")
@@ -142,12 +143,7 @@ class Port(Model):
 
 
 class Memory(Model):
-    """A buffer.
-
-    Example:
-        >>> Memory(name="Buffer", capacity_words=1024, word_bits=16, read_energy_pj=1, write_energy_pj=2).usable_bits
-        16384.0
-    """
+    """A buffer."""
 
     name: Name
     """Name, unique in the architecture."""
@@ -346,12 +342,7 @@ class Memory(Model):
 
 
 class Cluster(Model):
-    """One level of the chain: memories (none if virtual) over a fanout of sub-clusters.
-
-    Example:
-        >>> Cluster(name="PE").memories
-        ()
-    """
+    """One level of the chain: memories (none if virtual) over a fanout of sub-clusters."""
 
     name: Name
     """Name, unique in the architecture."""
@@ -419,13 +410,7 @@ class Compute(Model):
 
 
 class Architecture(FileModel):
-    """Hardware without a dataflow: everything it can do; constraints files select a part.
-
-    Example:
-        >>> import tilewright as tw
-        >>> tw.load("eyeriss").replace({"GlobalBuffer.capacity_words": 4096}).memories[1].capacity_words
-        4096
-    """
+    """Hardware without a dataflow: everything it can do; constraints files select a part."""
 
     schema_version: Literal[1] = 1
     kind: Literal["architecture"] = "architecture"
@@ -446,6 +431,13 @@ class Architecture(FileModel):
     """Levels of the machine, outermost first."""
     compute: Compute
     """Units inside the innermost cluster."""
+    units: Annotated[tuple[Unit, ...], attribute.UNITS] = Field(default=(), max_length=100)
+    """Vector units, which execute layers without a product (docs/vector.md); none: such layers are not counted."""
+
+    @model_serializer(mode="wrap")
+    def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave empty new fields out, so that older digests of architectures stay valid."""
+        return {name: value for name, value in handler(self).items() if value or name != "units"}
 
     @model_validator(mode="before")
     @classmethod
@@ -482,6 +474,7 @@ class Architecture(FileModel):
                     path = ("clusters", number, "memories", index, "power_gated_at")
                     text = f"{memory.name} is power-gated at {memory.power_gated_at}, which is not a memory"
                     raise MisplacedError(text, *path)
+        check_units(self.units, [memory.name for memory in self.memories], self.compute.name)
         if self.compute_instances > MAX_UNITS:
             raise ValueError(
                 f"the fanouts make {self.compute_instances:,} compute units; expected at most {MAX_UNITS:,}"
@@ -504,7 +497,12 @@ class Architecture(FileModel):
         told = [f"{self.name}: {self.compute_instances:,} compute units"]
         told += [f"{value:.4g} {unit}" for value, unit in figures if value is not None]
         rows = [
-            (cluster.name, *((memory.name, "; ".join(memory.summary())) if memory else ("", "")), cluster.fanout.told)
+            (
+                cluster.name,
+                memory.name if memory else "",
+                "; ".join(memory.summary()) if memory else "",
+                cluster.fanout.told,
+            )
             for cluster in self.clusters
             for memory in cluster.memories or (None,)
         ]

@@ -82,6 +82,7 @@ FOOTPRINT = Attribute(
 NETWORK = Attribute("network", "its network has {field}: {value}")
 MESHES = Attribute("mesh", "its network has meshes", capability="meshes")
 TIMING = Attribute("timing", "it states a timing", loss=3, capability="timing")
+UNITS = Attribute("units", "it has vector units")
 INSTRUCTIONS = replace(TIMING, concerns=lambda unit, _: unit.instruction.cycles > unit.cycles_per_operation)
 SPARSE = Attribute("sparse", "it has formats or savings for sparse tensors", loss=3)
 """Cost models without the capability refuse sparse hardware as a whole (`Capabilities.judge_hardware`)."""

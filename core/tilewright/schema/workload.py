@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tilewright.errors import InputError, UnknownNameError
 from tilewright.markup import Head, tabulated
@@ -17,6 +17,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Name, Problem
 from tilewright.schema.read import Read, shape_of
+from tilewright.schema.vector import VectorLayer, check_vectors
 from tilewright.values import MisplacedError, Model, grouped
 
 if TYPE_CHECKING:
@@ -28,14 +29,7 @@ Content = Literal["network", "layers"]
 
 
 class Layer(Model):
-    """One problem of a network.
-
-    Example:
-        >>> import tilewright as tw
-        >>> from tilewright.plugin import Layer
-        >>> Layer(problem=tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), count=3).count
-        3
-    """
+    """One problem of a network."""
 
     problem: Problem
     """The loops of the layer."""
@@ -76,13 +70,7 @@ class Layer(Model):
 
 
 class Unmapped(Model):
-    """An operator that is not mapped, and the reason; no operator is dropped silently.
-
-    Example:
-        >>> from tilewright.plugin import Unmapped
-        >>> Unmapped(name="pool", operator="MaxPool", reason="no products").reason
-        'no products'
-    """
+    """An operator that is not mapped, and the reason; no operator is dropped silently."""
 
     name: str
     """Name of the operator in the network."""
@@ -119,14 +107,7 @@ class DistinctProblem:
 
 
 class Workload(FileModel):
-    """Layers in execution order, and operators that are not mapped.
-
-    Example:
-        >>> import tilewright as tw
-        >>> workload = tw.load("squeezenet", "workload", batch=1)
-        >>> workload.name, len(workload.layers) > 20
-        ('squeezenet', True)
-    """
+    """Layers in execution order, and operators that are not mapped."""
 
     schema_version: Literal[1] = 1
     kind: Literal["workload"] = "workload"
@@ -140,6 +121,13 @@ class Workload(FileModel):
     """Layers in execution order."""
     unmapped: tuple[Unmapped, ...] = ()
     """Operators that are not mapped."""
+    vectors: tuple[VectorLayer, ...] = ()
+    """Layers without a product, in execution order; they count unmapped operators."""
+
+    @model_serializer(mode="wrap")
+    def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave empty new fields out, so that files without them stay as they are."""
+        return {name: value for name, value in handler(self).items() if value or name != "vectors"}
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
@@ -160,6 +148,7 @@ class Workload(FileModel):
             for tensor, reads in layer.reads.items():
                 for place, read in enumerate(reads):
                     self._check_read(layer, tensor, read, ("layers", number, "reads", tensor, place))
+        check_vectors([layer.name for layer in self.layers], self.vectors)
         return self
 
     @staticmethod
@@ -326,8 +315,14 @@ class Workload(FileModel):
         )
         told = (f"{weight} x {name}" if weight > 1 else name for name, weight in zip(names, weights, strict=True))
         unmapped = tuple(operator for network in networks for operator in network.unmapped)
+        vectors = (
+            vector.renamed(f"{network.name}/{{}}".format).model_copy(update={"count": weight * vector.count})
+            for network, weight in zip(networks, weights, strict=True)
+            for vector in network.vectors
+        )
         content = cls.content_of(networks)
-        return cls(name=" + ".join(told), content=content, layers=tuple(layers), unmapped=unmapped)
+        name = " + ".join(told)
+        return cls(name=name, content=content, layers=tuple(layers), unmapped=unmapped, vectors=tuple(vectors))
 
     @staticmethod
     def content_of(parts: Sequence[Workload]) -> Content:

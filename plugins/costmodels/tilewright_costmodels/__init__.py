@@ -107,7 +107,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=lazy("tilewright_costmodels.timeloop.meshes", "MeshedTimeloop"),
             interface=1,
             options=TimeloopOptions,
-            capabilities=Capabilities(**_COUNTED, sparse=True, meshes=True, groups=True),
+            capabilities=Capabilities(**_COUNTED, sparse=True, meshes=True, groups=True, vector_layers=True),
             approximations=OF_TIMELOOP,
             conventions=TIMELOOP,
         ),
@@ -152,7 +152,9 @@ def tilewright_plugins() -> list[CostModelSpec]:
             options=OracleOptions,
             executes=True,
             # the numbers are NumPy's limits
-            capabilities=Capabilities(**_COUNTED, max_dimensions=31, max_operands=30, sparse=True, groups=True),
+            capabilities=Capabilities(
+                **_COUNTED, max_dimensions=31, max_operands=30, sparse=True, groups=True, vector_layers=True
+            ),
             conventions=ORACLE,
         ),
         CostModelSpec(

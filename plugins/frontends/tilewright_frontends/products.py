@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import shape_of
+from tilewright.schema.vector import VectorLayer
 from tilewright.schema.workload import Layer, Unmapped
 from tilewright_frontends import nests
 from tilewright_frontends.nests import Shape, unique_name
+from tilewright_frontends.vectors import Vectors, vector_layer
 from tilewright_frontends.views import Layout, View, layer_of, result_of
 
 Views = Mapping[str, tuple[View, ...]]
@@ -113,6 +115,9 @@ def connected(
     taken: set[str],
     times: int,
     origin: Origin,
+    vectors: Vectors | None = None,
+    made: Sequence[Hashable] = (),
+    given: Sequence[Hashable] | None = None,
 ) -> Connected:
     """Return the layers of an operator. What is no layer changes the result of the product before it, row by row.
 
@@ -125,15 +130,22 @@ def connected(
         taken: names of layers and other operators so far; new ones are added.
         times: how often the operator is executed.
         origin: its place in the file.
+        vectors: collector of vector layers; None: there is none.
+        made, given: keys of the results and of what is read in the collector; None: `read`.
     """
     layers, unmapped, passed = list[Layer](), list[Unmapped](), dict(views)
     products = [part for part in parts if isinstance(part, Product)]
     operands = {value for part in products for value in part.values[:-1]}
     lost = {view.maker for value in read if value not in operands for view in views.get(value, ())}
     result = ""
-    for part in parts:
+    inner = object()  # a key for what one part passes to the next
+    for number, part in enumerate(parts):
+        values: list[Hashable] = [*(read if given is None else given), *([inner] if number else [])]
         if isinstance(part, Unmapped):
             name = unique_name(part.name, taken)
+            if vectors is not None:
+                softmax = softmax_of(name, part, parts[number - 1], times, origin) if number else None
+                vectors.add(softmax, values, [inner, *made])
             operations = None if part.operations is None else times * part.operations
             unmapped.append(part.model_copy(update={"name": name, "operations": operations, "origin": origin}))
             passed[result] = tuple(view.via(name, [len(view.axes) - 1]) for view in passed.get(result, ()))
@@ -147,9 +159,21 @@ def connected(
         }
         layer = part.layer(problem, known, tuple(dict.fromkeys(reached)), times, alone=len(products) == 1)
         layers.append(layer.model_copy(update={"origin": origin}))
+        if vectors is not None:
+            vectors.matrix(problem.name, values, [inner, *made])
         result = part.values[-1]
         passed[result] = part.result(problem, shapes.get(result), times)
     return Connected(layers, unmapped, passed, layers[-1].name)
+
+
+def softmax_of(name: str, part: Unmapped, before: Product | Unmapped, times: int, origin: Origin) -> VectorLayer | None:
+    """Return the softmax behind a product, over the last coordinate of its result; None: it is none."""
+    if not isinstance(before, Product) or "softmax" not in part.operator.lower():
+        return None
+    shape = shape_of(before.problem, before.problem.output.name)
+    return vector_layer(
+        name, "Softmax", [(shape, False)], shape, row=shape[-1], count=times * before.count, origin=origin
+    )
 
 
 def in_order(problem: Problem, **other: Layout) -> dict[str, Layout]:

@@ -20,6 +20,7 @@ from tilewright.schema.document import suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import Read
+from tilewright.schema.vector import Operand, VectorLayer
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import TransformerOptions, nests
 from tilewright_frontends.transformer_sizes import NETWORKS, Block, Latent, Network, StateSpace
@@ -67,6 +68,7 @@ class TransformersFrontend:
             source=f"{network.source}; batch {batch}{tokens}{past}",
             layers=tuple(maker.layers),
             unmapped=tuple(maker.unmapped),
+            vectors=tuple(maker.vectors),
         )
 
     def _known(self, network: Network) -> list[str]:
@@ -89,6 +91,8 @@ class _Maker:
         self.batch = batch
         self.layers: list[Layer] = []
         self.unmapped: list[Unmapped] = []
+        self.vectors: list[VectorLayer] = []
+        self.norm: str | None = None  # operator of the norm in front of the head
 
     def network(self, network: Network, seq: int, cache: int) -> None:
         """Add a network; with a cache, the stages before the first cached block have already run."""
@@ -112,6 +116,9 @@ class _Maker:
             name, width, every = network.head
             read = self.added(sums, tokens, hidden, every) if sums else None
             self.add(self.product(name, tokens if every else 1, hidden, width), last, A=read)
+            norm = self.norm
+            if norm is not None:
+                self.vector("norm", norm, self.batch * tokens, hidden, 1, self.vectors[-1:], (name,), shared=1)
         else:
             parts = {name for name, _ in sums[:-1]}  # the network returns their sum
             self.layers = [
@@ -141,14 +148,95 @@ class _Maker:
             done += self.attention(f"{stack}.cross", block, tokens, block.across, made, done, last, read)
         norm = 6 * self.batch * tokens * block.hidden
         self.skip(f"{stack}.norm", "Norm", "works element by element", norm, 2 * block.count)
+        start = len(self.layers)
+        self.norms(stack, block, tokens, before, done)
         if block.experts > 1:
-            return self.mlp(f"{stack}.mlp", block, tokens, done[-1:], None), ()
+            ends = self.mlp(f"{stack}.mlp", block, tokens, done[-1:], None)
+            self.joined(stack, block, tokens, ends, start)
+            return ends, ()
         norms = [f"{stack}.norm_{2 * block.count - number}" for number in (2, 1)] if block.norm_last else []
         first = (f"{stack}.norm_{0 if block.norm_last else 1}",)
         read = self.added([(name, first) for name in done], tokens, block.hidden)
         ends = self.mlp(f"{stack}.mlp", block, tokens, done, read)
+        self.joined(stack, block, tokens, ends, start)
         every = (*((name, tuple(norms)) for name in done), *((name, tuple(norms[1:])) for name in ends))
         return (*done, *ends), every
+
+    def norms(self, stack: str, block: Block, tokens: int, before: tuple[str, ...], done: tuple[str, ...]) -> None:
+        """Add the vector layers around the attentions `done`: residual additions, and the first norm of a block."""
+        rows, kind = self.batch * tokens, "RMSNormalization" if block.gated else "LayerNormalization"
+        self.norm = None if block.norm_last else kind
+        shared, names = 1 if block.gated else 2, tuple(f"{stack}.norm_{2 * n}" for n in range(block.count))
+        readers = tuple(
+            layer.name for layer in self.layers if layer.after == before and layer.name.startswith(f"{stack}.")
+        )
+        if not block.norm_last:
+            self.vector(f"{stack}.norm1", kind, rows, block.hidden, block.count, before, readers, shared, names)
+        last: tuple[str, ...] = ()
+        for name in done:
+            last = (*last[-1:], name)
+            last = self.vector(f"{name}.residual", "Add", rows * block.hidden, 1, block.count, last)
+        if block.norm_last:
+            self.vector(f"{stack}.norm1", kind, rows, block.hidden, block.count, last, (), shared, names)
+
+    def joined(self, stack: str, block: Block, tokens: int, ends: tuple[str, ...], start: int) -> None:
+        """Add the vector layers around an MLP with the results `ends`, whose layers begin at a position."""
+        rows, kind = self.batch * tokens, "RMSNormalization" if block.gated else "LayerNormalization"
+        shared, names = 1 if block.gated else 2, tuple(f"{stack}.norm_{2 * n + 1}" for n in range(block.count))
+        readers = tuple(layer.name for layer in self.layers[start:] if layer.name not in ends)
+        sums = next(layer.name for layer in reversed(self.vectors) if layer.name.endswith(".residual"))
+        if block.norm_last:
+            sums = f"{stack}.norm1"
+            place = next(place for place, layer in enumerate(self.vectors) if layer.name == sums)
+            self.vectors[place] = self.vectors[place].model_copy(update={"before": readers})
+        else:
+            self.vector(f"{stack}.norm2", kind, rows, block.hidden, block.count, (sums,), readers, shared, names)
+        last = self.vector(f"{stack}.mlp.residual", "Add", rows * block.hidden, 1, block.count, (*ends, sums))
+        if block.norm_last:
+            self.vector(f"{stack}.norm2", kind, rows, block.hidden, block.count, last, (), shared, names)
+
+    def vector(
+        self,
+        name: str,
+        operator: str,
+        rows: int,
+        row: int,
+        count: int,
+        after: Sequence[str | VectorLayer],
+        before: Sequence[str] = (),
+        shared: int = 0,
+        operators: Sequence[str] = (),
+    ) -> tuple[str, ...]:
+        """Add a vector layer whose result is as large as its first operand.
+
+        An addition and a gate have two such operands. `shared` is the number of operands of one row that all rows share.
+        """
+        words = [rows * row] * (2 if operator in ("Add", "SwiGLU") else 1) + [row] * shared
+        layer = VectorLayer(
+            name=name,
+            operator=operator,
+            rows=rows,
+            row=row,
+            operands=tuple(
+                Operand(name=f"X{place}", words=size, role="weight", shared=True)
+                if place >= len(words) - shared
+                else Operand(name=f"X{place}", words=size)
+                for place, size in enumerate(words)
+            ),
+            result=rows * row,
+            count=count,
+            after=tuple(one if isinstance(one, str) else one.name for one in after),
+            before=tuple(before),
+            operators=tuple(operators),
+        )
+        self.vectors.append(layer)
+        return (name,)
+
+    def softmax(self, name: str, heads: int, tokens: int, keys: int, count: int) -> None:
+        """Add the softmax between the scores and the context of an attention."""
+        names = [f"{name}.softmax_{number}" for number in range(count)]
+        rows = self.batch * heads * tokens
+        self.vector(f"{name}.softmax", "Softmax", rows, keys, count, [f"{name}.scores"], [f"{name}.context"], 0, names)
 
     def added(self, sums: Sums, tokens: int, hidden: int, every: bool = True) -> list[Read]:
         """Return the reads of the tokens that are the sum of some results, or of the first token of each sequence.
@@ -200,6 +288,11 @@ class _Maker:
         scores = _contraction(f"{name}.scores", used, "BGHTD", "BGSD", "BGHTS")
         operations = 5 * self.batch * block.heads * tokens * keys
         self.skip(f"{name}.softmax", "Softmax", "works element by element", operations, block.count)
+        self.softmax(name, block.heads, tokens, keys, block.count)
+        for letter, makers, heads in (("q", q, tokens * block.heads), ("k", k, made * groups)):
+            if block.gated and makers:
+                sizes_of = self.batch * heads, block.head, block.count
+                self.vector(f"{name}.rotary_{letter}", "RotaryEmbedding", *sizes_of, makers, [f"{name}.scores"], 2)
         context = _contraction(f"{name}.context", used, "BGHTS", "BGSD", "BGHTD")
 
         every = [letter for letter in "bghtd" if letter.upper() in used]
@@ -257,6 +350,7 @@ class _Maker:
         scores = _contraction(f"{name}.scores", used | {"D": key}, "BGHTD", "BGSD", "BGHTS")
         operations = 5 * self.batch * heads * tokens * (cache + tokens)
         self.skip(f"{name}.softmax", "Softmax", "works element by element", operations, count)
+        self.softmax(name, heads, tokens, cache + tokens, count)
         context = _contraction(f"{name}.context", used | {"D": value}, "BGHTS", "BGSD", "BGHTD")
         done = self.add(context, (*self.add(scores, (*q, *kv), count), *kv), count)
         if cache:
@@ -293,7 +387,15 @@ class _Maker:
         routed = before
         if block.experts > 1:
             routed = self.add(self.product(f"{name}.router", tokens, block.hidden, block.experts), before, block.count)
+            for number, kind in enumerate(("Softmax", "TopK")):
+                row = block.experts * (block.active if number else 1)
+                earlier = routed if not number else self.vectors[-1:]
+                self.vector(f"{name}.{kind.lower()}", kind, self.batch * tokens, row, block.count, earlier)
+            scores, chosen = (self.batch * tokens * experts for experts in (block.experts, block.active))
+            best = {"operands": (Operand(name="X0", words=scores),), "result": chosen}
+            self.vectors[-1] = self.vectors[-1].model_copy(update=best)
         ends: tuple[str, ...] = ()
+        start = len(self.layers)
         inward, outward = (block.hidden, block.mlp), (block.mlp, block.hidden)
         for suffix, share, experts in _shares(self.batch * tokens, block):
             read = before if suffix == ALWAYS else routed
@@ -309,6 +411,13 @@ class _Maker:
         operations = 6 * self.batch * tokens * width  # a gate is SiLU, five, and a multiplication
         activation = "SiLU" if block.gated else "Gelu"
         self.skip(f"{name}.activation", activation, "works element by element", operations, block.count)
+        names = [f"{name}.activation_{number}" for number in range(block.count)]
+        made = tuple(layer.name for layer in self.layers[start:] if layer.name not in ends)
+        kind, elements = "SwiGLU" if block.gated else "Gelu", self.batch * tokens * width
+        self.vector(f"{name}.activation", kind, elements, 1, block.count, made, ends, 0, names)
+        if block.experts > 1:
+            routing = self.vectors[-2]
+            self.vectors[-2] = routing.model_copy(update={"before": tuple(n for n in made if not n.endswith(ALWAYS))})
         return ends
 
     def product(self, name: str, tokens: int, inward: int, outward: int) -> Problem:

@@ -20,6 +20,7 @@ from tilewright.application.run.configuration import acquire, limit_message
 from tilewright.application.run.evaluation import BuiltModel
 from tilewright.application.run.searched import PROBLEMS, SEARCHES
 from tilewright.application.run.sweep import Distance, Proofs, SweepPoint, SweepRow
+from tilewright.application.run.vector_network import not_counted_here
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
 from tilewright.plugin.mapper import Budget
@@ -39,12 +40,6 @@ class ComparisonReport(Tabular):
 
     `folder` contains the mapping files. `fits` records which models fit which layers. Models that
     do not fit a layer are in a table of their own.
-
-    Example:
-        >>> import tilewright as tw
-        >>> report = tw.compare("nk,km->nm; n=4 k=4 m=4", "eyeriss", mappers="random", evaluations=50, cache=False)
-        >>> report.complete
-        True
     """
 
     workload: Workload
@@ -174,6 +169,7 @@ class ComparisonReport(Tabular):
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
         messages = [f"note: {note}" for note in (*self._unlimited(), *self._unsearched())]
+        messages += [f"note: {note}" for note in not_counted_here(self.workload, self.architecture)]
         messages += [f"warning: {warning}" for warning in self._unmatched()]
         messages += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
         total = self.missing + len(self.searches)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tilewright.application.api.mapping_report import graph_table
+from tilewright.application.api.graph_table import graph_table
 from tilewright.application.api.network_fusion import NetworkFusion
 from tilewright.application.documents.searches import FusedLink
 from tilewright.application.run.case_costs import home_of

@@ -22,6 +22,7 @@ from tilewright.application.exploration.cluster import Cluster
 from tilewright.application.run.artifacts.layers import save_layer
 from tilewright.application.run.evaluation import record_of
 from tilewright.application.run.network import MappedLayer, map_workload
+from tilewright.application.run.vector_network import counted_vectors, dependences
 from tilewright.errors import InputError, PluginError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.registry import installed
@@ -50,12 +51,6 @@ def map(
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
         PluginError: Mapper or model cannot be built.
         OutputError: The folder cannot be written to. A later fault, such as a full disk, is reported as `unwritten`.
-
-    Example:
-        >>> import tilewright as tw
-        >>> report = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False)
-        >>> report.complete, report.macs
-        (True, 512)
     """
     plan, configuration = Plan.of_one(workload, arch, settings)
     algorithms, cluster = settings["algorithms"], settings["cluster"]
@@ -66,6 +61,8 @@ def map(
         )
     network = plan.workload
     counted = one_of("movement", settings["movement"], ("counted", "none")) == "counted"
+    if network.vectors and plan.architecture.units:
+        dependences(network)  # a cycle is an error, which no search should precede
     built = None if algorithms is None else _built(algorithms, settings["algorithm_options"])
     expansion = None if built is None else Expansion.of(network, built, counted)
     searched = network if expansion is None else expansion.workload
@@ -83,7 +80,8 @@ def map(
                 save_layer(folder, len(layers), layer, configuration, steps_of)
             if seen:
                 seen.done(layer.distinct)
-    report = MappingReport(network, configuration, tuple(layers), expansion=expansion)
+    vectors = counted_vectors(configuration.model, network, plan.architecture)
+    report = MappingReport(network, configuration, tuple(layers), expansion=expansion, vectors=vectors)
     if more is not None and report.complete:
         told = []
         with counted_progress(changes(plan.architecture), "changes", plan.progress) as display:
@@ -127,11 +125,6 @@ def space(problem: Source, arch: Source, constraints: Source | None = None, fact
 
     Raises:
         InputError, UnknownNameError: An argument is invalid, or the constraints do not suit the space.
-
-    Example:
-        >>> import tilewright as tw
-        >>> tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss").size
-        232
     """
     architecture = load_architecture(arch)
     rules = with_factors(load_constraints(constraints, architecture), factors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,9 +12,10 @@ from tilewright.application.algorithms.expansion import Expansion
 from tilewright.application.algorithms.printed import offer_rows, offer_table
 from tilewright.application.algorithms.totals import Choice, Cost, choices
 from tilewright.application.api.page.network import network_page
-from tilewright.application.api.plots import NetworkPlots
+from tilewright.application.api.plots import NetworkPlots, network_plots
 from tilewright.application.api.sections import added_sections, are_added
 from tilewright.application.api.sensitivity import Effect, lines
+from tilewright.application.api.vector_tables import unmapped_table, vector_rows, vector_tables
 from tilewright.application.documents.searches import (
     Best,
     MapLayer,
@@ -24,6 +24,7 @@ from tilewright.application.documents.searches import (
     Search,
     Sensitivity,
     Totals,
+    UnitBar,
     Unmapped,
     Unsearched,
 )
@@ -45,6 +46,7 @@ from tilewright.application.run.artifacts.summaries import (
 from tilewright.application.run.configuration import RunConfiguration, acquire, limit_message
 from tilewright.application.run.network import MappedLayer
 from tilewright.application.run.searched import PROBLEMS, SEARCHES, Searched
+from tilewright.application.run.vector_network import CountedVector, VectorTotals
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.formats import quantity
@@ -83,12 +85,8 @@ class MappingReport(Tabular):
     If algorithms were requested, `expansion` holds their alternatives, and `layers` the steps of all of them. `choices`
     lists the total cost of each alternative, and totals are those of the best ones.
 
-    `sensitivity` has the effects of larger bandwidths and capacities, if they were requested.
-
-    Example:
-        >>> import tilewright as tw
-        >>> tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).macs
-        512
+    `sensitivity` has the effects of larger bandwidths and capacities, if they were requested. `vectors` has the costs of
+    vector layers, if the architecture has vector units; `with_vectors` has the totals with them.
     """
 
     workload: Workload
@@ -98,6 +96,7 @@ class MappingReport(Tabular):
     unwritten: OutputError | None = None
     expansion: Expansion | None = None
     sensitivity: tuple[Effect, ...] = ()
+    vectors: tuple[CountedVector, ...] = ()
 
     def __repr__(self) -> str:
         where = self.configuration.architecture.name
@@ -219,6 +218,14 @@ class MappingReport(Tabular):
             totals = [total * times for total, times in best if total is not None]
         return sum(totals, Cost()) if totals and len(totals) == count else None
 
+    @cached_property
+    def with_vectors(self) -> VectorTotals:
+        """Totals with vector layers; None without vector units, for a list of layers, and with algorithms."""
+        whole = self.expansion is None and not self.workload.is_list
+        cycles = {name: layer.cycles for layer in self.layers for name in layer.distinct.layers}
+        array = self.configuration.architecture.compute.name
+        return VectorTotals(self.workload, array, cycles, self.vectors if whole else (), self.energy_pj)
+
     @property
     def edp(self) -> float | None:
         """Energy times cycles, both of the whole workload."""
@@ -289,6 +296,10 @@ class MappingReport(Tabular):
                     origin=None if unmapped.origin is None else unmapped.origin.model_dump(exclude_none=True),
                 )
                 for unmapped in self.workload.unmapped
+            ],
+            vectors=vector_rows(self.vectors),
+            timeline=[
+                UnitBar(**attributes(bar, "name unit start end count segment")) for bar in self.with_vectors.bars
             ],
             algorithms=[Offer(**row) for row in offer_rows(self.choices)],
             links=[(before, layer.name) for layer in self.workload.layers for before in layer.after or ()],
@@ -371,7 +382,7 @@ class MappingReport(Tabular):
     @property
     def plot(self) -> NetworkPlots:
         """Charts of the report, such as `plot.energy()`."""
-        return NetworkPlots(self.data())
+        return network_plots(self.data())
 
     def _uncounted_bits(self) -> list[str]:
         """Return a message if layers state widths that the memories do not count."""
@@ -442,18 +453,20 @@ class MappingReport(Tabular):
     def is_one(self) -> bool:
         """Whether the workload is a single mapped layer, which is printed with its loop nest."""
         once = len(self.workload.layers) == 1 and self.workload.layers[0].count == 1
-        return once and not self.workload.unmapped and self.complete and self.expansion is None
+        alone = once and not self.workload.unmapped and not self.workload.vectors
+        return alone and self.complete and self.expansion is None
 
     def tables(self) -> Sequence[Table | str]:
         if self.layers and self.expansion is None and all(layer.report is None for layer in self.layers):
             return []  # the messages have the reasons
         if not self.is_one:
             below = [*self.workload.told(), *self._speed(), *lines(self.sensitivity)]
-            unmapped = self._unmapped()
+            unmapped = unmapped_table(self.workload, self.with_vectors)
             return [
                 *self._offers(),
                 self._table(),
                 *below,
+                *vector_tables(self.with_vectors),
                 *([""] if below and unmapped else []),
                 *unmapped,
                 *self._figures(),
@@ -584,21 +597,6 @@ class MappingReport(Tabular):
         shares = [f"{place} {percent(energy / self.energy_pj)}" for place, energy in energies.items()]
         return [f"energy: {', '.join(shares)}"] if shares else []
 
-    def _unmapped(self) -> list[Table | str]:
-        """Return the unmapped operators by kind, with their fraction of all scalar operations."""
-        if not self.workload.unmapped:
-            return []
-        groups = grouped(((part.operator, part.reason), part.operations) for part in self.workload.unmapped)
-        known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
-        work = sum(known.values()) + self.workload.macs
-        columns = ("operator", numbers("count"), numbers("% of work", decimals=1), Column("reason", wrapped=True))
-        table = Table(*columns, title="not mapped")
-        for (operator, reason), operations in known.most_common():
-            unknown = any(n is None for n in groups[operator, reason])
-            share = "unknown" if unknown else 100 * operations / work if operations else "none"
-            table.add_row(operator, len(groups[operator, reason]), share, reason)
-        return [table]
-
     def _figures(self) -> list[Table | str]:
         """Return the figures that the mapper declares for the printed report, by layer."""
         mapper = self.configuration.mapper_record
@@ -681,20 +679,3 @@ def _energies(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 def _origin(layer: MappedLayer) -> str:
     return layer.distinct.origin.beside(layer.name) if layer.distinct.origin else "-"
-
-
-def graph_table(graph: nx.DiGraph[str]) -> Table:
-    """Return a table of a mapped network's layers in execution order, with energies and inputs."""
-    column, *columns = COSTS.columns("graph")
-    table = Table(
-        "layer", Column("reads results of", wrapped=True), numbers("count", rank=2), numbers("MACs", rank=3),
-        column, numbers("% of energy", decimals=1), *columns, title=graph.name,
-    )  # fmt: skip
-    whole = graph.graph["content"] == "network"
-    total = sum(node.get("energy_pj", 0.0) for _, node in graph.nodes(data=True)) if whole else None
-    for name, node in graph.nodes(data=True):
-        energy, *others = COSTS.data("graph", node).values()
-        share = 100 * energy / total if energy and total else None
-        before = ", ".join(graph.predecessors(name)) or "-"
-        table.add_row(name, before, node["count"], node["macs"] * node["count"], energy, share, *others)
-    return table

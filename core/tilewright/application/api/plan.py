@@ -20,6 +20,7 @@ from tilewright.application.api.settings import ExploreSettings, FrontSettings, 
 from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.configuration import RunConfiguration, acquire, with_default
 from tilewright.application.run.evaluation import BuiltModel, build_model, record_of
+from tilewright.application.run.vector_network import not_counted_here
 from tilewright.errors import InputError, OutputError, PluginError
 from tilewright.files import RunFolder, cache_folder, file_and_member, is_file
 from tilewright.plugin.capabilities import Capabilities
@@ -258,6 +259,8 @@ def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
         logging.getLogger("tilewright").warning("warning: %s", text)
     for text in unsearched_notes(configuration.constraints, problems):
         logging.getLogger("tilewright").warning("note: %s", text)
+    for text in not_counted_here(workload, configuration.architecture):
+        logging.getLogger("tilewright").warning("note: %s", text)
 
 
 def _tell_of_ragged_tiles(workload: Workload, constraints: Constraints) -> None:
@@ -314,8 +317,9 @@ def _network(
             f"two layers are called {twice}", hint="give them names of their own, or map them in two calls"
         )
     unmapped = tuple(operator for part in parts for operator in part.unmapped)
+    vectors = tuple(vector for part in parts for vector in part.vectors)
     name, content = "+".join(part.name for part in parts), Workload.content_of(parts)
-    return _mappable(Workload(name=name, content=content, layers=layers, unmapped=unmapped)), None
+    return _mappable(Workload(name=name, content=content, layers=layers, unmapped=unmapped, vectors=vectors)), None
 
 
 def _connected(works: Sequence[Any], parts: Sequence[Workload]) -> dict[str, Layer]:

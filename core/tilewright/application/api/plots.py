@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from tilewright.application.drawing.charts import RooflinePoint, bars, convergence, grouped, roofline, sweep
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.drawing.fronts import Panel, ScatterPanel, fronts, pareto, scatter
+from tilewright.application.drawing.timeline import timeline
 from tilewright.errors import InputError
 from tilewright.formats import common_unit
 from tilewright.reports import Report
@@ -20,12 +21,6 @@ from tilewright.reports.parts import Limit
 from tilewright.schema.objective import Objective
 
 Rows = Sequence[Mapping[str, Any]]
-
-
-def _named(layer: Mapping[str, Any]) -> str:
-    """Return the name of a layer; with that of its weights, if the network's file only numbers its operators."""
-    origin = (layer.get("origins") or {}).get(layer["name"]) or {}
-    return f"{layer['name']} {weights}" if (weights := origin.get("weights")) else str(layer["name"])
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ class NetworkPlots:
 
     @property
     def _names(self) -> list[str]:
-        return [_named(layer) + (f" x{layer['count']}" if layer["count"] > 1 else "") for layer in self.mapped]
+        return [layer["name"] + (f" x{layer['count']}" if layer["count"] > 1 else "") for layer in self.mapped]
 
     def _stacked(self, title: str, parts: Sequence[Mapping[str, float]], unit: str) -> Drawing:
         """Return bars of the parts of each layer; all executions count."""
@@ -106,7 +101,7 @@ class NetworkPlots:
         """Return MACs per cycle over MACs per word of the outermost memory's busiest port."""
         pairs = [(layer, port) for layer in self.mapped if (port := self.port(layer)) is not None]
         points = [
-            RooflinePoint(_named(layer), layer["macs"] / port["words"], layer["macs"] / layer["best"]["cycles"])
+            RooflinePoint(layer["name"], layer["macs"] / port["words"], layer["macs"] / layer["best"]["cycles"])
             for layer, port in pairs
         ]
         rates = [port["words_per_cycle"] for _, port in pairs if port["words_per_cycle"]]
@@ -114,12 +109,40 @@ class NetworkPlots:
 
     def convergence(self) -> Drawing:
         """Return the best value of each search over the number of evaluated mappings."""
-        histories = {_named(layer): layer["search"]["history"] for layer in self.mapped}
+        histories = {layer["name"]: layer["search"]["history"] for layer in self.mapped}
         search = self.mapped[0]["search"] if len(self.mapped) == 1 else {}
         bound, claimed_by = search.get("lower_bound"), search.get("claimed_by")
         return convergence(
             "convergence of the searches", histories, Objective.named(self.data["objective"]).unit, bound, claimed_by
         )
+
+
+@dataclass(frozen=True)
+class UnitPlots(NetworkPlots):
+    """Charts of a network on several units."""
+
+    kinds: ClassVar[tuple[str, ...]] = (*NetworkPlots.kinds, "timeline")
+
+    def timeline(self) -> Drawing:
+        """Return when each layer runs on its unit, with units in parallel."""
+        bars = self.data["timeline"]
+        step, unit = common_unit([float(bar["end"]) for bar in bars], "cycles")
+        work = [
+            (
+                bar["unit"],
+                bar["name"],
+                bar["start"] / step,
+                bar["end"] / step,
+                f", the first of {bar['count']:,} executions" if bar["count"] > 1 else "",
+            )
+            for bar in bars
+        ]
+        return timeline("units over time", work, unit)
+
+
+def network_plots(data: Mapping[str, Any]) -> NetworkPlots:
+    """Return the charts of a mapped network; a time line only if several units are known to work."""
+    return UnitPlots(data) if data.get("timeline") else NetworkPlots(data)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from tilewright.application.api.plots import (
     CorrelationPlots,
     ExplorationPlots,
     FrontPlots,
-    NetworkPlots,
     ReportPlots,
     fronts_of,
+    network_plots,
 )
 from tilewright.application.drawing.diagrams import draw
 from tilewright.application.drawing.drawing import Drawing
@@ -37,12 +37,13 @@ KINDS = (
     "pareto",
     "sweep",
     "convergence",
+    "timeline",
     "scatter",
     "mapping",
     "architecture",
 )
 SUMMARIES = {
-    "summary.json": NetworkPlots,
+    "summary.json": network_plots,
     "front.json": FrontPlots,
     "compare.json": ComparisonPlots,
     "correlate.json": CorrelationPlots,
@@ -72,7 +73,8 @@ def plot(
             `map`, or an architecture (file or library name). Several folders of `map --pareto`, or several
             stores, give one chart with the fronts of all.
         file: The file to write; its suffix, .svg, .png or .pdf, selects the format.
-        kind: objective, energy, latency, roofline, pareto, sweep, convergence, scatter, mapping or architecture.
+        kind: objective, energy, latency, roofline, pareto, sweep, convergence, timeline, scatter, mapping or
+            architecture.
             Default: the first kind that the source has.
         exploration: Prefix of the key of an exploration in the store. Default: the last one begun.
         width: Width in inches, such as 3.5 for a column of a paper. Default: as wide as its parts need.
@@ -82,15 +84,6 @@ def plot(
     Raises:
         InputError, UnknownNameError: The source has no such chart, or nothing to draw.
         OutputError: The file cannot be written.
-
-    Example:
-        >>> import tilewright as tw
-        >>> import tempfile
-        >>> report = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     size = tw.plot(report.save(folder), f"{folder}/energy.svg", kind="energy").stat().st_size
-        >>> size > 1_000
-        True
     """
     if isinstance(source, str | os.PathLike):
         drawings, several = drawings_of(source, exploration), str(source)

@@ -72,7 +72,7 @@ def map_command(
     report = tw.map(flags.loaded(workload), arch, **settings)
     print_result(report, flags.json, flags.quiet, report.messages())
     if graph and not flags.json:
-        from tilewright.application.api.mapping_report import graph_table
+        from tilewright.application.api.graph_table import graph_table
 
         print_tables("", graph_table(report.graph))
     told = flags.json or flags.quiet or report.is_one or (report.expansion is not None and report.folder is None)

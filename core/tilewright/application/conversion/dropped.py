@@ -185,6 +185,16 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     return replace(inputs, architecture=new), DroppedField("estimates", message)
 
 
+def _units(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
+    """Drop the vector units."""
+    if inputs.architecture is None or not inputs.architecture.units:
+        return None
+    names = ", ".join(unit.name for unit in inputs.architecture.units)
+    return _with(inputs, "architecture", inputs.architecture.model_copy(update={"units": ()})), DroppedField(
+        "units", names
+    )
+
+
 def _of_tensors(inputs: InputSet, field: str) -> tuple[InputSet, DroppedField] | None:
     """Drop a field of the tensors: densities, without which they are dense, or the bits of their values."""
     tensors = () if inputs.problem is None else inputs.problem.tensors
@@ -213,6 +223,7 @@ SIMPLIFICATIONS: tuple[Simplification, ...] = (
     _attribute("architecture", "clock_ghz"),
     _attribute("architecture", "technology_nm"),
     _estimates,
+    _units,
     partial(_of_tensors, field="bits"),
     partial(_of_tensors, field="density"),
     *(_in_parts("compute", field) for field in droppable(Compute)),

@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema
 
 from tilewright.application.algorithms.printed import OFFERS
 from tilewright.application.run.searched import PROBLEMS, SEARCHES
+from tilewright.application.run.vector_network import VECTORS
 from tilewright.documents import Document, FileData, OriginData, Output
 from tilewright.errors import Reason
 from tilewright.reports import AccessCounts, Limit, Report, SparseCounts, TensorCounts
@@ -161,6 +162,34 @@ class Unmapped(Document):
     """Place in the network's file."""
 
 
+class VectorRow(Document):
+    """Vector layer of the network: an operator without a product, on a vector unit. Costs are None if it is not counted."""
+
+    _figures = ((VECTORS, "json"), (COSTS, "steps"))
+
+    reads: list[str] | None
+    """Names of the layers that it reads; None: unknown."""
+    reason: str | None
+    """Why it is not counted; None: it is."""
+
+
+class UnitBar(Document):
+    """Work of one layer on the time line of the units."""
+
+    name: str
+    """Name of the layer."""
+    unit: str
+    """Name of the unit."""
+    start: int
+    """First cycle."""
+    end: int
+    """Cycle after the last one."""
+    count: int
+    """Number of executions of its segment; the bar is that of the first one."""
+    segment: int
+    """Number of its segment: neighbours with equal counts."""
+
+
 class Offer(Document):
     """Alternative algorithm for a layer, with its costs for one occurrence."""
 
@@ -244,6 +273,10 @@ class MapOutput(RunOutput):
     """Distinct problems in the workload's order; an interrupted run has fewer."""
     unmapped: list[Unmapped]
     """Operators that are not mapped."""
+    vectors: list[VectorRow]
+    """Vector layers; empty if the architecture has no vector unit."""
+    timeline: list[UnitBar]
+    """When each layer runs with units in parallel; empty if that is not known."""
     algorithms: list[Offer]
     """Alternatives of each layer; empty if no algorithms were requested."""
     links: list[tuple[str, str]]

@@ -88,13 +88,7 @@ def _as_text(value: object) -> object:
 
 
 class ArchitectureSpace(FileModel):
-    """A machine with choices.
-
-    Example:
-        >>> import tilewright as tw
-        >>> sorted(tw.architecture_space("sunstone_l1").choices)
-        ['inputs', 'outputs', 'weights']
-    """
+    """A machine with choices."""
 
     schema_version: Literal[1] = 1
     kind: Literal["space"] = "space"

@@ -24,7 +24,7 @@ from tilewright.errors import (
 )
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.capabilities import Capabilities
-from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator, GroupModel
+from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator, GroupModel, VectorModel
 from tilewright.plugin.guard.answers import converted
 from tilewright.plugin.guard.calls import calling, owner_of
 from tilewright.plugin.guard.models import guarded_model
@@ -40,6 +40,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.problem import Problem
+from tilewright.schema.vector import Unit, VectorLayer
 from tilewright.values import attributes, grouped
 
 FAILED = "plugin_failed"
@@ -73,7 +74,7 @@ def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = Non
         if not callable(getattr(name, "bind", None)) or options:
             raise InputError(f"{name!r} is no cost model", hint="give a name, or an object with bind() and no options")
         own = type(name).__name__
-        able = Capabilities(groups=isinstance(name, GroupModel))
+        able = Capabilities(groups=isinstance(name, GroupModel), vector_layers=isinstance(name, VectorModel))
         return BuiltModel(own, PluginRecord(name=own), guarded_model(name, owner_of(CostModelSpec.kind, name)), able)
     record, capabilities = PluginRecord(name=name), Capabilities()
     try:
@@ -253,6 +254,38 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
             return _with_warnings(model, evaluate_branches(model.name, model.model.bind, group), group)
     except TilewrightError as error:
         return refusal(model, group.name, macs, error)
+
+
+def evaluate_vector(model: BuiltModel, layer: VectorLayer, architecture: Architecture) -> Report:
+    """Return the model's report on a vector layer, on the fastest of the units that take it. Failures are invalid reports.
+
+    Of two units that are equally fast, the one with less energy counts. The architecture has at least one unit.
+    """
+    try:
+        if model.model is None:
+            raise model.error or PluginError(f"cost model '{model.name}' was not built")
+        able: object = model.model if model.capabilities.vector_layers else None
+        if not isinstance(able, VectorModel):
+            specs = [one.spec for one in installed().of_kind(CostModelSpec)]
+            names = ", ".join(spec.name for spec in specs if spec.capabilities.vector_layers) or "none"
+            told = f"vector layers are not accepted; these models accept them: {names}"
+            raise NotConformableError(
+                f"cost model {model.name}", [Reason(code="vector_layers", where=layer.name, message=told)]
+            )
+        reports = [_on_unit(model, able, layer, architecture, unit) for unit in architecture.units]
+    except TilewrightError as error:
+        return refusal(model, layer.name, layer.elements, error)
+    valid = [report for report in reports if report.valid]
+    return min(valid, key=lambda report: (report.cycles or 0, report.energy_pj or 0.0)) if valid else reports[0]
+
+
+def _on_unit(
+    model: BuiltModel, able: VectorModel, layer: VectorLayer, architecture: Architecture, unit: Unit
+) -> Report:
+    try:
+        return _named(model, able.explain_vector(layer, architecture, unit))
+    except NotConformableError as error:
+        return refusal(model, layer.name, layer.elements, error)
 
 
 def _with_warnings(model: BuiltModel, report: Report, group: GroupMapping) -> Report:

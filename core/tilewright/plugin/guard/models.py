@@ -19,6 +19,7 @@ from tilewright.plugin.costmodel import (
     GroupModel,
     Relaxable,
     Relaxation,
+    VectorModel,
 )
 from tilewright.plugin.counts import AccessBatch, CountingEvaluator
 from tilewright.plugin.guard.calls import Owner, calling, checked, described, fault, owner_of
@@ -36,13 +37,18 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.vector import Unit, VectorLayer
 
 
 class GuardedModel:
-    """A cost model whose answers are checked. It is a DirectiveModel or a GroupModel exactly if the plugin is."""
+    """A cost model whose answers are checked.
+
+    It is a DirectiveModel, a GroupModel or a VectorModel exactly if the plugin is.
+    """
 
     explain_directives: Callable[[Program], tuple[Report, ...]]
     explain_group: Callable[[GroupMapping], Report]
+    explain_vector: Callable[[VectorLayer, Architecture, Unit], Report]
 
     def __init__(self, plugin: CostModel, owner: Owner) -> None:
         self.plugin, self.owner = plugin, owner
@@ -50,6 +56,8 @@ class GuardedModel:
             self.explain_directives = partial(_directive_reports, plugin, owner)
         if isinstance(plugin, GroupModel):
             self.explain_group = partial(_group_report, plugin, owner)
+        if isinstance(plugin, VectorModel):
+            self.explain_vector = partial(_vector_report, plugin, owner)
 
     def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
         with calling(self.owner, "bind"):
@@ -111,6 +119,12 @@ def _directive_reports(plugin: DirectiveModel, owner: Owner, program: Program) -
 
 def _group_report(plugin: GroupModel, owner: Owner, group: GroupMapping) -> Report:
     return checked(owner, "explain_group", lambda: plugin.explain_group(group), fault_of_report)
+
+
+def _vector_report(
+    plugin: VectorModel, owner: Owner, layer: VectorLayer, architecture: Architecture, unit: Unit
+) -> Report:
+    return checked(owner, "explain_vector", lambda: plugin.explain_vector(layer, architecture, unit), fault_of_report)
 
 
 def _counts(plugin: CountingEvaluator, owner: Owner, least: float, batch: MappingBatch) -> AccessBatch:

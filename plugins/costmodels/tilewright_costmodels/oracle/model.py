@@ -7,11 +7,15 @@ from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.vector import Unit, VectorLayer
 from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.evaluator import OracleEvaluator
 from tilewright_costmodels.oracle.group import explain_group
 from tilewright_costmodels.oracle.sparse.evaluator import SparseOracleEvaluator
 from tilewright_costmodels.oracle.sparse.report import uncovered
+from tilewright_costmodels.vector.counts import Placement
+from tilewright_costmodels.vector.execution import execute
+from tilewright_costmodels.vector.report import report_of
 
 
 class OracleModel:
@@ -45,3 +49,15 @@ class OracleModel:
     def explain_group(self, group: GroupMapping) -> Report:
         """Return the report of a group mapping; its `reasons` say why it cannot be executed."""
         return explain_group(group, self.max_operations)
+
+    def explain_vector(self, layer: VectorLayer, architecture: Architecture, unit: Unit) -> Report:
+        """Return the report of a vector layer, by executing it on numbers.
+
+        Raises:
+            NotConformableError: it is too large to execute (`too_large`), or see `vector.execution.execute`.
+        """
+        placed = Placement(layer, architecture, unit, "oracle")
+        if layer.elements > self.max_operations:
+            told = f"{layer.elements} elements; expected at most {self.max_operations} (option max_operations)"
+            placed.refuse("too_large", told)
+        return report_of(placed, execute(placed, self.seed).counts)

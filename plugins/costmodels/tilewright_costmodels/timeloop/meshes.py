@@ -18,8 +18,11 @@ from tilewright.schema.architecture import Architecture, Cluster, Mesh
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Loop, Mapping
 from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.vector import Unit, VectorLayer
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopEvaluator, TimeloopModel
+from tilewright_costmodels.vector.counts import Placement, counts_of
+from tilewright_costmodels.vector.report import report_of
 
 Router = tuple[int, int]
 Link = str
@@ -41,6 +44,15 @@ class MeshedTimeloop:
         evaluator = self.plain.bind(problem, architecture)
         is_meshed = any(cluster.fanout.network.meshes for cluster in architecture.clusters)
         return MeshedEvaluator(problem, architecture, self.plain.options) if is_meshed else evaluator
+
+    def explain_vector(self, layer: VectorLayer, architecture: Architecture, unit: Unit) -> Report:
+        """Return the report of a vector layer by formula.
+
+        Raises:
+            NotConformableError: See `Placement.check`.
+        """
+        placed = Placement(layer, architecture, unit, "timeloop")
+        return report_of(placed, counts_of(placed))
 
 
 class MeshedEvaluator(ScalarEvaluator):

@@ -17,11 +17,13 @@ from tilewright_frontends.mlir import affine, aten, buffers, loops, moves, onnx_
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
 from tilewright_frontends.mlir.unmapped import explain, is_listed
+from tilewright_frontends.mlir.vectors import unordered, vector_of
 from tilewright_frontends.mlir.widths import with_widths
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 from tilewright_frontends.onnx import edges
 from tilewright_frontends.products import Parts, Product, connected
 from tilewright_frontends.pt2.moves import passed_on
+from tilewright_frontends.vectors import Vectors
 from tilewright_frontends.views import REPEATED, View, passed
 
 MAX_OPERATIONS = 200_000
@@ -79,6 +81,7 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
         source=f"{Path(source).name}: MLIR module",
         layers=with_returned(reader.layers, returned),
         unmapped=tuple(reader.unmapped),
+        vectors=unordered(reader.vectors.layers) if reader.buffers else reader.vectors.every(),
     )
 
 
@@ -204,6 +207,8 @@ class _Reader:
         self.layers: list[Layer] = []
         self.unmapped: list[Unmapped] = []
         self.taken: set[str] = set()
+        self.vectors = Vectors()
+        self.buffers = False
         self.met = 0
 
     def run(self, block: Block, call: _Call, stack: tuple[str, ...]) -> None:
@@ -263,6 +268,7 @@ class _Reader:
             return passed(view.without(REPEATED) for view in views) if again else tuple(views)
 
         for argument, operand in zip(arguments, operands, strict=False):
+            self.vectors.add(None, (operand,), (argument,))
             inner.origins[argument] = call.origins.get(operand, ())
             inner.views[argument] = carried(call.views.get(operand, ()))
             if argument.buffer and again:
@@ -275,6 +281,7 @@ class _Reader:
         self.run(block, inner, stack)
         ends = block.operations[-1:]
         for result, returned in zip(operation.results, ends[0].operands if ends else (), strict=False):
+            self.vectors.add(None, (returned,), (result,))
             call.origins[result] = inner.origins.get(returned, ())
             call.views[result] = carried(inner.views.get(returned, ()))
             if result.buffer:
@@ -287,6 +294,7 @@ class _Reader:
     def _read(self, operation: Operation, call: _Call) -> None:
         inner = [operand for inner_operation in within(operation) for operand in inner_operation.operands]
         before = call.before([*operation.operands, *inner])
+        self.buffers |= any(value.buffer for value in (*operation.operands, *operation.results))
         call.learn(operation)
         call.makers |= dict.fromkeys(operation.results, operation)
         parts, values, reason = self._parts(operation, call)
@@ -304,6 +312,11 @@ class _Reader:
             if operations is None and (inside := self._products_within(operation)):
                 said = f"{said}; they have {', '.join(inside)}"
             name = self._leave(operation, reason or said, operations, call)
+            place = self._origin(operation)
+            vector = vector_of(operation, name, call.shape, call.makers.get, call.times, place)
+            self.vectors.add(vector, [*operation.operands, *inner], operation.results)
+        else:
+            self.vectors.add(None, operation.operands, operation.results)
         moved = self._passed(operation, name, [*operation.operands, *inner], call, reason or "")
         call.views |= {value: moved[value] for value in operation.results if value in moved}
         call.origins |= dict.fromkeys(operation.results, before)
@@ -345,6 +358,9 @@ class _Reader:
                 self.taken,
                 call.times,
                 self._origin(operation),
+                self.vectors,
+                operation.results,
+                operation.operands,
             )
         self.layers += connection.layers
         self.unmapped += connection.unmapped

@@ -35,8 +35,10 @@ from tilewright_frontends.onnx.graph import Graph, load_graph
 from tilewright_frontends.onnx.node import operator_of, values_read
 from tilewright_frontends.onnx.operators import builder_of
 from tilewright_frontends.onnx.unmapped import explain
+from tilewright_frontends.onnx.vectors import vector_of
 from tilewright_frontends.onnx.widths import with_widths
-from tilewright_frontends.products import Product, with_inputs
+from tilewright_frontends.products import Product, softmax_of, with_inputs
+from tilewright_frontends.vectors import Vectors
 from tilewright_frontends.views import MAX_MAKERS, View
 
 _NUMBERED = re.compile(r"[A-Za-z]*_?[0-9]*")
@@ -110,6 +112,7 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
     layers: list[Layer] = []
     products_of = list[Product]()  # of each layer, with the values of the file that it reads
     unmapped: list[Unmapped] = []
+    vectors = Vectors()
     origin: dict[str, int] = {}  # value -> bit set of the layers it depends on, through unmapped operators
     views: dict[str, tuple[View, ...]] = {}
     taken: set[str] = set()
@@ -125,13 +128,26 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
         inner: tuple[View, ...] = ()  # of the result of the part before
         parts = read_operator(graph, node, name)
         products = {part.values[-1] for part in parts if isinstance(part, Product)}
+        results = [f"{name}/inner", *filter(None, node.output)]
         copied |= before if products and {*node.output} & ends - products else 0  # such as keys for a cache
         for number, part in enumerate(parts):
             content = part if isinstance(part, Unmapped) else part.problem
+            values = (
+                [results[0], *(part.values[:-1] if isinstance(part, Product) else ())]
+                if number
+                else [*values_read(node)]
+            )
             label = content.name if content.name == name and not number else unique_name(content.name, taken, named)
             if isinstance(part, Unmapped):
                 operations = None if part.operations is None else times * part.operations
                 unmapped.append(part.model_copy(update={"name": label, "operations": operations, "origin": place}))
+                vectors.add(
+                    softmax_of(label, part, parts[number - 1], times, place)
+                    if number
+                    else vector_of(graph, node, label, times, computed, place),
+                    values,
+                    results,
+                )
                 if number:  # the softmax of an attention
                     inner = tuple(view.via(label, [len(view.axes) - 1]) for view in inner)
                 elif few:
@@ -148,8 +164,10 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
                 weights = None if _NUMBERED.fullmatch(node.name) is None else _weights(problem, part.values, computed)
                 layers.append(made.model_copy(update={"origin": place.model_copy(update={"weights": weights})}))
                 fixed = {value for value in node.input if written[value] <= 1 and times == 1}
-                values = tuple(value if value in fixed else "" for value in part.values)
-                products_of.append(replace(part, values=values))
+                products_of.append(
+                    replace(part, values=tuple(value if value in fixed else "" for value in part.values))
+                )
+                vectors.matrix(label, values, results)
                 before = 1 << len(layers) - 1
                 inner = part.result(problem, graph.shapes.get(part.values[-1]), times)
                 views |= {value: inner for value in node.output if value == part.values[-1]}
@@ -159,7 +177,13 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
         returned.update(makers)
     returned.update(layers[number].name for number in _ones(copied))
     layers = with_inputs(layers, products_of)
-    return Workload(name=graph.name, source=source, layers=with_returned(layers, returned), unmapped=tuple(unmapped))
+    return Workload(
+        name=graph.name,
+        source=source,
+        layers=with_returned(layers, returned),
+        unmapped=tuple(unmapped),
+        vectors=vectors.every(),
+    )
 
 
 def _weights(problem: Problem, values: Sequence[str], computed: Collection[str]) -> str | None:

@@ -19,6 +19,8 @@ from tilewright_frontends.pt2 import moves
 from tilewright_frontends.pt2.moves import tensors_in
 from tilewright_frontends.pt2.operators import Node, builder_of, names_of
 from tilewright_frontends.pt2.sizes import OpenSizeError, shape_of, symbols_of
+from tilewright_frontends.pt2.vectors import vector_of
+from tilewright_frontends.vectors import Vectors
 from tilewright_frontends.views import View, passed
 
 MAX_NODES = 200_000
@@ -66,7 +68,8 @@ def read_workload(
     ends = tensors_in([output["as_tensor"] for output in graph.get("outputs", ()) if "as_tensor" in output])
     returned = {layer for value in ends for layer in reader.origins.get(value, ())}
     layers = with_returned(reader.layers, returned)
-    return Workload(name=name, source=told, layers=layers, unmapped=tuple(reader.unmapped))
+    unmapped, vectors = tuple(reader.unmapped), reader.vectors.every()
+    return Workload(name=name, source=told, layers=layers, unmapped=unmapped, vectors=vectors)
 
 
 def _sizes(program: Mapping[str, Any], source: str, batch: int | None, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -118,6 +121,7 @@ class _Reader:
         self.origins: dict[str, tuple[str, ...]] = {}
         self.views: dict[str, tuple[View, ...]] = {}
         self.aliases = Aliases[str]()
+        self.vectors = Vectors()
 
     def read(self, index: int, raw: Mapping[str, Any]) -> None:
         """Read one node."""
@@ -145,13 +149,25 @@ class _Reader:
             name = unique_name(label, self.taken)
             told = Unmapped(name=name, operator=target, reason=reason or said, operations=operations, origin=place)
             self.unmapped.append(told)
+            self.vectors.add(vector_of(operator, arguments, self._known_shape, results, name, place), read, results)
             known = {value: shape for value in (*read, *results) if (shape := self._known_shape(value)) is not None}
             self._pass(Node(operator if space == "aten" else "", overload, arguments, known, results), name, before)
         self.origins |= dict.fromkeys(results, before)
 
     def _add(self, parts: Parts, node: Node, place: Origin) -> tuple[str, ...]:
         """Add the layers of an operator, and what of it is none. Return the layers behind its results."""
-        connection = connected(parts, moves.reads(node), self.views, node.shapes, self._before, self.taken, 1, place)
+        connection = connected(
+            parts,
+            moves.reads(node),
+            self.views,
+            node.shapes,
+            self._before,
+            self.taken,
+            1,
+            place,
+            self.vectors,
+            node.results,
+        )
         self.layers += connection.layers
         self.unmapped += connection.unmapped
         self.views |= {result: connection.views[result] for result in node.results if result in connection.views}

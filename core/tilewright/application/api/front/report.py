@@ -24,6 +24,7 @@ from tilewright.application.run.artifacts.summaries import (
 )
 from tilewright.application.run.configuration import RunConfiguration, acquire
 from tilewright.application.run.searched import PROBLEMS
+from tilewright.application.run.vector_network import not_counted_here
 from tilewright.errors import InputError, OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.reports.costs import COSTS
@@ -42,12 +43,6 @@ class FrontReport(Tabular):
     """Pareto fronts of the distinct problems of a workload. An interrupted run has fewer.
 
     `folder` contains the mapping files.
-
-    Example:
-        >>> import tilewright as tw
-        >>> report = tw.front("nk,km->nm; n=2 k=2 m=2", "eyeriss", cache=False)
-        >>> report.complete
-        True
     """
 
     workload: Workload
@@ -174,6 +169,7 @@ class FrontReport(Tabular):
         messages = [f"warning: {text}" for text in self.warnings]
         run, problems = self.configuration, [front.distinct.problem for front in self.fronts]
         messages += [f"note: {text}" for text in unsearched_notes(run.constraints, problems)]
+        messages += [f"note: {text}" for text in not_counted_here(self.workload, run.architecture)]
         messages += fallback_message(self.configuration, [front.fastest for front in self.fronts])
         for front in self.fronts:
             name = front.distinct.problem.name

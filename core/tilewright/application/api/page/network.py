@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.application.api.page.parts import chart, document, facts, nest, sections, table
-from tilewright.application.api.plots import NetworkPlots
+from tilewright.application.api.plots import network_plots
 from tilewright.application.api.sections import added_sections
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.diagrams import draw
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.run.searched import PROBLEMS
+from tilewright.application.run.vector_network import VECTORS
 from tilewright.figures import Figure
 from tilewright.formats import common_unit, quantity
 from tilewright.plugin.result import proof
@@ -35,7 +36,7 @@ SETTINGS = ("arch", "constraints", "mapper", "model", "objective", "seed")
 
 def network_page(data: Mapping[str, Any], folder: Path) -> str:
     """Return the page of a mapped network, from its `summary.json` and the mapping files next to it."""
-    plots, layers = NetworkPlots(data), data["layers"]
+    plots, layers = network_plots(data), data["layers"]
     links = [f"nest-{at}" if layer["levels"] else "" for at, layer in enumerate(layers)]
     written = _written(data, folder)
     dearest = max(filter(itemgetter("levels"), layers), key=lambda layer: _times(layer, "energy_pj") or 0, default=None)
@@ -47,6 +48,7 @@ def network_page(data: Mapping[str, Any], folder: Path) -> str:
         architecture=None if written is None else chart(partial(draw, written.architecture), "architecture"),
         layers=table(_layer_table(data), "layers", links, total=_has_total(data)),
         sensitivity=_sensitivity(data),
+        vectors=_vectors(data),
         unmapped=_unmapped(data),
         mapper_figures=_figures(data),
         mappings=[_mapping(layer, link, layer is dearest) for layer, link in zip(layers, links, strict=True) if link],
@@ -125,14 +127,13 @@ def _told(view: str, totals: Mapping[str, Any], listed: bool) -> Iterator[tuple[
 def _layer_table(data: Mapping[str, Any]) -> Table:
     totals = data["totals"]
     count = sum(layer["count"] for layer in data["layers"])
-    whole = {"stride": "", "dilation": "", "count": count, "macs": totals["macs"]}
-    energy, cycles, *others = COSTS.shown("page", lambda layer: layer["best"], totals)
+    energy, cycles, *others = COSTS.shown("page", lambda layer: layer["best"])
     columns: list[Shown[Layer]] = [
         Shown("layer", itemgetter("name"), "total"),
         *([Shown("origin", _origin)] if any(layer.get("origins") for layer in data["layers"]) else []),
         Shown(SIZES, _shape),
-        *PROBLEMS.shown("page", lambda layer: layer, whole, known=data["layers"]),
-        replace(energy, total=""),
+        *PROBLEMS.shown("page", lambda layer: layer, {"count": count, "macs": totals["macs"]}, known=data["layers"]),
+        energy,
         Shown(
             numbers("energy x count", "pJ", like="energy"),
             lambda layer: _times(layer, "energy_pj"),
@@ -143,7 +144,7 @@ def _layer_table(data: Mapping[str, Any]) -> Table:
             lambda layer: _share(_times(layer, "energy_pj"), totals["energy_pj"]),
             _share(totals["energy_pj"], totals["energy_pj"]),
         ),
-        replace(cycles, total=""),
+        cycles,
         Shown(numbers("cycles x count", like="cycles"), lambda layer: _times(layer, "cycles"), totals["cycles"]),
         *others,
         Shown(numbers("utilization", "%", decimals=1), lambda layer: _scaled(layer["best"]["utilization"], 100)),
@@ -210,6 +211,12 @@ def _unmapped(data: Mapping[str, Any]) -> dict[str, Any] | None:
     for (operator, reason), count in sorted(counts.items(), key=lambda item: (-work[item[0]], -item[1])):
         made.add_row(operator, count, work[operator, reason], reason)
     return table(made, "unmapped") if counts else None
+
+
+def _vectors(data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the vector layers; None if there are none. Older files have none."""
+    columns = VECTORS.shown("page", lambda vector: vector) + COSTS.shown("steps", lambda vector: vector)
+    return table(Table.of(columns, data["vectors"]), "vectors") if data.get("vectors") else None
 
 
 def _figures(data: Mapping[str, Any]) -> dict[str, Any] | None:

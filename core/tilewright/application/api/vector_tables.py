@@ -1,0 +1,113 @@
+"""Printed parts on vector layers, and on operators of a network that are not counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tilewright.application.documents.searches import VectorRow
+from tilewright.application.run.vector_network import VECTORS, CountedVector, VectorTotals
+from tilewright.reports.costs import COSTS
+from tilewright.schema.workload import Unmapped, Workload
+from tilewright.tables import Column, Shown, Table, numbers
+from tilewright.values import grouped
+
+NO_WORK = "no shape, or no row in the table of operations"
+"""Why an operator is no vector layer."""
+VECTOR = "a vector layer"
+NO_UNIT = "a vector layer, and the architecture has no vector unit"
+
+
+def vector_tables(totals: VectorTotals) -> list[Table | str]:
+    """Return the costs of vector layers by operator, and the totals with them; nothing without vector units."""
+    if not totals.vectors:
+        return []
+    kinds = grouped(((vector.layer.operator, vector.unit), vector) for vector in totals.valid)
+
+    def times(part: str, vectors: list[CountedVector]) -> float:
+        return sum((getattr(vector.report, part) or 0) * vector.layer.count for vector in vectors)
+
+    whole = totals.sequential_cycles
+    columns: list[Shown[tuple[tuple[str, str], list[CountedVector]]]] = [
+        Shown("operator", lambda kind: kind[0][0], "total"),
+        Shown("unit", lambda kind: kind[0][1]),
+        Shown(numbers("count", rank=3), lambda kind: sum(vector.layer.count for vector in kind[1])),
+        Shown(
+            numbers("operations", rank=4), lambda kind: int(times("macs", kind[1])), int(times("macs", totals.valid))
+        ),
+        Shown(COSTS.figures["energy_pj"].column, lambda kind: times("energy_pj", kind[1]), totals.vector_energy_pj),
+        Shown(COSTS.figures["cycles"].column, lambda kind: int(times("cycles", kind[1])), totals.vector_cycles),
+        Shown(
+            numbers("% of cycles", rank=2, decimals=1),
+            lambda kind: 100 * times("cycles", kind[1]) / whole if whole else None,
+        ),
+    ]
+    told = [
+        f"{figure.column.name}: {figure.text(_Subject(totals))}"
+        for figure in COSTS.view("vectors").values()
+        if figure.value(_Subject(totals)) is not None
+    ]
+    parts: list[Table | str] = (
+        ["", Table.of(columns, list(kinds.items()), "vector layers", total=True)] if kinds else []
+    )
+    return [*parts, *([f"all layers: {', '.join(told)}"] if told else [])]
+
+
+class _Subject:
+    """Subject of figures that has nothing but totals with vector layers."""
+
+    def __init__(self, with_vectors: VectorTotals) -> None:
+        self.with_vectors = with_vectors
+
+
+def vector_rows(vectors: Sequence[CountedVector]) -> list[VectorRow]:
+    """Return the vector layers as JSON documents have them."""
+    return [
+        VectorRow(
+            **VECTORS.data("json", vector),
+            **COSTS.data("steps", vector.report),
+            reads=None if vector.layer.after is None else list(vector.layer.after),
+            reason=vector.reason,
+        )
+        for vector in vectors
+    ]
+
+
+def unmapped_table(workload: Workload, totals: VectorTotals) -> list[Table | str]:
+    """Return the unmapped operators by kind, with their fraction of all scalar operations.
+
+    With vector units, those that are counted as vector layers are left out, and the others have the reason.
+    """
+    counted = {name for vector in totals.valid for name in vector.layer.operators or (vector.layer.name,)}
+    refused = {name: reason for layer, reason in totals.uncounted() for name in layer.operators or (layer.name,)}
+
+    def reason_of(part: Unmapped) -> str:
+        if not totals.vectors or part.operations == 0:
+            return part.reason
+        if part.reason == VECTOR:
+            return f"not counted: {refused.get(part.name, NO_WORK)}"
+        return f"{part.reason}; not counted: {refused.get(part.name, NO_WORK)}"
+
+    own = [
+        Unmapped(
+            name=vector.name,
+            operator=vector.operator,
+            reason=VECTOR if totals.vectors else NO_UNIT,
+            operations=vector.count * sum(vector.plain_work.operations(vector.rows, vector.row, None).values()),
+        )
+        for vector in workload.vectors
+        if not vector.operators
+    ]
+    left = [part for part in (*workload.unmapped, *own) if part.name not in counted]
+    if not left:
+        return []
+    groups = grouped(((part.operator, reason_of(part)), part.operations) for part in left)
+    known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
+    work = sum(part.operations or 0 for part in (*workload.unmapped, *own)) + workload.macs
+    columns = ("operator", numbers("count"), numbers("% of work", decimals=1), Column("reason", wrapped=True))
+    table = Table(*columns, title="not counted" if totals.vectors else "not mapped")
+    for (operator, reason), operations in known.most_common():
+        unknown = any(n is None for n in groups[operator, reason])
+        share = "unknown" if unknown else 100 * operations / work if operations else "none"
+        table.add_row(operator, len(groups[operator, reason]), share, reason)
+    return [table]

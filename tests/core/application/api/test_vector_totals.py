@@ -1,0 +1,124 @@
+"""Totals of networks with vector layers, on machines with and without vector units."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright.errors import InputError
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.workload import Workload
+
+MACHINE = """
+name: small
+clock_ghz: 1
+clusters:
+- {name: D, memories: [{name: DRAM, technology: dram, read_energy_pj: 10, write_energy_pj: 10, shared_bandwidth_words_per_cycle: 8}]}
+- {name: B, memories: [{name: Buffer, capacity_words: 4096, read_energy_pj: 1, write_energy_pj: 1}]}
+compute: {energy_per_operation_pj: 1}
+"""
+UNIT = """
+units:
+- {name: VPU, lanes: 4, memory: Buffer, energy_pj: {add: 1, multiply: 1, exponential: 2, compare: 1, divide: 2, convert: 1}}
+"""
+ATTENTION = """
+name: attention
+layers:
+- problem: &scores
+    name: scores
+    dimensions: {M: 8, N: 8, K: 4}
+    tensors:
+    - {name: A, role: input, projection: [M, K]}
+    - {name: B, role: weight, projection: [K, N]}
+    - {name: Z, role: output, projection: [M, N]}
+  after: []
+- problem:
+    name: context
+    dimensions: {M: 8, N: 4, K: 8}
+    tensors:
+    - {name: A, role: input, projection: [M, K]}
+    - {name: B, role: weight, projection: [K, N]}
+    - {name: Z, role: output, projection: [M, N]}
+  after: [scores]
+unmapped: [{name: softmax_0, operator: Softmax, reason: works element by element, operations: 320}]
+vectors:
+- name: softmax
+  operator: Softmax
+  rows: 8
+  row: 8
+  operands: [{name: X, words: 64}]
+  result: 64
+  after: [scores]
+  before: [context]
+  operators: [softmax_0]
+- {name: gate, operator: Swish, rows: 64, row: 1, operands: [{name: X, words: 64}], result: 64, after: [scores]}
+"""
+
+
+def mapped(machine: str = MACHINE + UNIT, work: str = ATTENTION, **settings: Any) -> tw.MappingReport:
+    chosen: dict[str, Any] = {"cache": False, "progress": False, "evaluations": 200} | settings
+    return tw.map(Workload.from_yaml(work), Architecture.from_yaml(machine), **chosen)
+
+
+def test_totals_have_vector_layers() -> None:
+    """The unit executes 328 operations of the softmax and 256 of the gate, four a cycle; the array works alongside the gate."""
+    report = mapped()
+    totals, cycles = report.data()["totals"], {layer.name: layer.cycles or 0 for layer in report.layers}
+    assert totals["vector_cycles"] == 82 + 64
+    assert totals["sequential_cycles"] == totals["cycles"] + 146
+    assert totals["overlapped_cycles"] == cycles["scores"] + 82 + max(cycles["context"], 64)
+    assert totals["network_energy_pj"] == totals["energy_pj"] + totals["vector_energy_pj"]
+    rows = report.data()["vectors"]
+    assert [(row["name"], row["unit"], row["operations"], row["cycles"]) for row in rows] == [
+        ("softmax", "VPU", 328, 82),
+        ("gate", "VPU", 256, 64),
+    ]
+    text = str(report)
+    assert "vector layers" in text and "cycles, overlapped: " in text and "not counted" not in text
+
+
+def test_files_without_units_have_the_figures_of_before() -> None:
+    report, alone = mapped(MACHINE), mapped(MACHINE, ATTENTION.partition("vectors:")[0])
+    assert report.data()["layers"] and report.cycles == alone.cycles and report.energy_pj == alone.energy_pj
+    totals = report.data()["totals"]
+    assert totals["vector_cycles"] is None and totals["sequential_cycles"] is None and not report.data()["vectors"]
+    assert "not mapped" in str(report) and "the architecture has no vector unit" in str(report)
+
+
+def test_a_model_without_vector_layers_says_so() -> None:
+    """The totals have no zero in their place."""
+    report = mapped(model="pipelined")
+    assert report.data()["totals"]["vector_cycles"] is None
+    assert all(row["cycles"] is None for row in report.data()["vectors"])
+    told = "vector layers are not accepted; these models accept them: oracle, timeloop"
+    assert {row["reason"] for row in report.data()["vectors"]} == {told}
+    assert "not counted" in str(report) and "vector layers are not" in str(report)
+
+
+def test_oracle_executes_them() -> None:
+    report = mapped(model="oracle", mapper="random", evaluations=20)
+    assert [row["cycles"] for row in report.data()["vectors"]] == [82, 64]
+
+
+def test_a_missing_operation_is_the_reason() -> None:
+    report = mapped(MACHINE + UNIT.replace("exponential: 2, ", ""))
+    told = "VPU has no exponential; expected an energy_pj of each"
+    assert [row["reason"] for row in report.data()["vectors"]] == [told, told]
+
+
+def test_layers_that_wait_for_each_other_are_refused_before_the_search() -> None:
+    with pytest.raises(InputError, match="wait for each other"):
+        mapped(work=ATTENTION.replace("after: [scores]\n  before: [context]", "after: [context]\n  before: [context]"))
+
+
+def test_the_page_and_the_plot_show_units_over_time(tmp_path: Path) -> None:
+    report = mapped(folder=tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Units over time" in page and "softmax" in page and "cycles, overlapped" in page
+    bars = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["timeline"]
+    assert [bar["unit"] for bar in bars] == ["MAC", "VPU", "VPU", "MAC"]
+    drawn = tw.plot(tmp_path, tmp_path / "units.svg", kind="timeline").read_text(encoding="utf-8")
+    assert "VPU, softmax: " in drawn
+    assert report.plot.kinds[-1] == "timeline"

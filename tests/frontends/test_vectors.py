@@ -1,0 +1,130 @@
+"""Vector layers that frontends emit for operators without a product."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import helper
+
+import tilewright as tw
+from support.onnx_models import model_of, save
+from tilewright.schema.vector import OPERATORS, VectorLayer
+from tilewright.schema.workload import Workload
+from tilewright_frontends import OnnxOptions
+from tilewright_frontends.onnx import OnnxFrontend
+
+DATA = (2, 6, 8, 8)
+"""Shape of the operand x; the convolution of every file keeps it."""
+
+
+def load(
+    tmp_path: Path, operator: str, extra: dict[str, tuple[int, ...]], domain: str = "", **attributes: Any
+) -> Workload:
+    """Return a file of a convolution, the operator, and a second convolution that reads its result if it has one operand."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["h"], "first"),
+        helper.make_node(operator, ["h", *extra], ["y"], "op", domain=domain, **attributes),
+    ]
+    inputs = {"x": DATA, "w": (6, 6, 1, 1), **extra}
+    return OnnxFrontend(OnnxOptions()).load(save(model_of(nodes, inputs, "y"), tmp_path))
+
+
+ELEMENTS = 2 * 6 * 8 * 8
+WORDWISE = "Relu LeakyRelu Sigmoid Tanh Elu Softplus Erf Exp Log Sqrt Neg Abs Floor Ceil Round HardSigmoid HardSwish"
+BINARY = "Add Sub Mul Div Max Min Pow"
+
+
+@pytest.mark.parametrize("operator", WORDWISE.split())
+def test_activations(tmp_path: Path, operator: str) -> None:
+    (vector,) = load(tmp_path, operator, {}).vectors
+    assert (vector.operator, vector.elements, vector.result) == (operator, ELEMENTS, ELEMENTS)
+    assert vector.after == ("first",) and vector.operators == ("op",)
+
+
+@pytest.mark.parametrize("operator", BINARY.split())
+def test_two_operands(tmp_path: Path, operator: str) -> None:
+    (vector,) = load(tmp_path, operator, {"z": DATA}).vectors
+    assert [operand.words for operand in vector.operands] == [ELEMENTS, ELEMENTS] and vector.elements == ELEMENTS
+    (vector,) = load(tmp_path, operator, {"z": (8,)}).vectors
+    assert [(operand.words, operand.shared) for operand in vector.operands] == [(ELEMENTS, False), (8, True)]
+
+
+ROWS: list[tuple[str, dict[str, tuple[int, ...]], dict[str, Any], tuple[int, int]]] = [
+    ("Softmax", {}, {"axis": 1}, (128, 6)),
+    ("LogSoftmax", {}, {}, (96, 8)),
+    ("LayerNormalization", {"s": (8,), "b": (8,)}, {"axis": -1}, (96, 8)),
+    ("InstanceNormalization", {"s": (6,), "b": (6,)}, {}, (12, 64)),
+    ("BatchNormalization", {"s": (6,), "b": (6,), "m": (6,), "v": (6,)}, {}, (12, 64)),
+    ("ReduceMean", {}, {"keepdims": 0}, (1, ELEMENTS)),
+    ("MaxPool", {}, {"kernel_shape": [2, 2], "strides": [2, 2]}, (192, 4)),
+    ("AveragePool", {}, {"kernel_shape": [3, 3]}, (432, 9)),
+    ("GlobalAveragePool", {}, {}, (12, 64)),
+    ("GlobalMaxPool", {}, {}, (12, 64)),
+]
+
+
+@pytest.mark.parametrize(("operator", "extra", "attributes", "sizes"), ROWS)
+def test_rows(
+    tmp_path: Path, operator: str, extra: dict[str, tuple[int, ...]], attributes: dict[str, Any], sizes: tuple[int, int]
+) -> None:
+    (vector,) = load(tmp_path, operator, extra, **attributes).vectors
+    assert (vector.operator, vector.rows, vector.row) == (operator, *sizes)
+    assert vector.operands[0].words == ELEMENTS
+
+
+def test_what_is_no_vector_layer_stays_listed(tmp_path: Path) -> None:
+    work = load(tmp_path, "LRN", {}, size=3)
+    assert not work.vectors and [part.operator for part in work.unmapped] == ["LRN"]
+
+
+def test_dependences_look_through_operators_that_move_words(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["h"], "first"),
+        helper.make_node("Relu", ["h"], ["r"], "relu"),
+        helper.make_node("Identity", ["r"], ["i"], "same"),
+        helper.make_node("Conv", ["i", "w"], ["k"], "second"),
+        helper.make_node("Add", ["k", "r"], ["y"], "sum"),
+    ]
+    work = OnnxFrontend(OnnxOptions()).load(save(model_of(nodes, {"x": DATA, "w": (6, 6, 1, 1)}, "y"), tmp_path))
+    relu, total = work.vectors
+    assert (relu.after, relu.before) == (("first",), ("second",)) and total.after == ("second", "relu")
+
+
+def named(work: Workload) -> dict[str, VectorLayer]:
+    return {vector.name: vector for vector in work.vectors}
+
+
+def test_a_decoder_block() -> None:
+    """Llama 3 8B, 64 tokens: 32 query heads, 8 of keys, 4,096 channels, an MLP of 14,336."""
+    work = tw.load("llama3_8b", kind="workload", sizes={"seq": 64})
+    vectors = named(work)
+    assert {name: (one.operator, one.elements, one.count) for name, one in vectors.items()} == {
+        "decoder.attention.softmax": ("Softmax", 32 * 64 * 64, 32),
+        "decoder.attention.rotary_q": ("RotaryEmbedding", 64 * 4096, 32),
+        "decoder.attention.rotary_k": ("RotaryEmbedding", 64 * 1024, 32),
+        "decoder.norm1": ("RMSNormalization", 64 * 4096, 32),
+        "decoder.attention.out.residual": ("Add", 64 * 4096, 32),
+        "decoder.mlp.activation": ("SwiGLU", 64 * 14336, 32),
+        "decoder.norm2": ("RMSNormalization", 64 * 4096, 32),
+        "decoder.mlp.residual": ("Add", 64 * 4096, 32),
+        "norm": ("RMSNormalization", 64 * 4096, 1),
+    }
+    assert vectors["decoder.norm1"].before == ("decoder.attention.q", "decoder.attention.k", "decoder.attention.v")
+    assert vectors["decoder.norm2"].before == ("decoder.mlp.up", "decoder.mlp.gate")
+    assert vectors["decoder.mlp.residual"].after == ("decoder.mlp.down", "decoder.attention.out.residual")
+    counted = {name for vector in work.vectors for name in vector.operators}
+    assert {part.operator for part in work.unmapped if part.name not in counted} == {"Gather"}
+
+
+@pytest.mark.parametrize("network", ["bert_base", "vit_b16", "mixtral_8x7b", "whisper_small", "deepseek_v3", "gpt2"])
+def test_norms_softmax_and_activations_of_transformers_are_vector_layers(network: str) -> None:
+    work = tw.load(network, kind="workload")
+    counted = {name for vector in work.vectors for name in vector.operators}
+    left = {part.name for part in work.unmapped if part.operator in ("Softmax", "Gelu", "SiLU")} - counted
+    assert not left and all(vector.operator in OPERATORS for vector in work.vectors)
+
+
+def test_the_router_of_experts_takes_the_best_of_its_scores() -> None:
+    vectors = named(tw.load("mixtral_8x7b", kind="workload", sizes={"seq": 16}))
+    best = vectors["decoder.mlp.topk"]
+    assert (best.rows, best.row, best.operands[0].words, best.result) == (16, 2 * 8, 16 * 8, 16 * 2)
