@@ -125,6 +125,24 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = WITH_CONTENTS(page, source[0])
 
 
+REPAIRS = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+}
+"""HTML of Sphinx and its theme -> the same for screen readers and keyboards."""
+
+
+def repair(app: Sphinx, error: Exception | None) -> None:
+    """Name landmarks and levels of headings, and let keyboards scroll blocks of code."""
+    for page in () if error else Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for theirs, ours in REPAIRS.items():
+            text = text.replace(theirs, ours)
+        page.write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
     """Connect the handlers to Sphinx."""
     app.connect("source-read", read_reference)
@@ -133,6 +151,7 @@ def setup(app: Sphinx) -> None:
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", read_sections)
     app.connect("autodoc-process-signature", readable)
+    app.connect("build-finished", repair)
 
 
 suppress_warnings = ["ref.python"]  # two reports have an attribute called points, and a bare name may mean either

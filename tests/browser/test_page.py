@@ -61,7 +61,7 @@ def test_a_network_is_shown(tmp_path: Path) -> None:
     page = tw.page(tmp_path / "run", tmp_path / "made.html").read_text(encoding="utf-8")
     found = shown(page, tmp_path)
 
-    assert found.count('role="img"') == 4 and 'id="theme">' in found
+    assert found.count('role="img"') == 5 and 'id="theme">' in found
     assert found.count('<details id="nest-0" open') == 1
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from support import EXAMPLE_FILES
 from support.pages import made_up
 from tilewright.application.api.page.exploration import exploration_page
 from tilewright.errors import InputError, OutputError
@@ -173,3 +174,33 @@ def test_what_has_no_page_is_told(folder: Path, tmp_path: Path) -> None:
         (tmp_path / "summary.json").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="was not written by|is damaged"):
             tw.page(tmp_path)
+
+
+def test_a_network_has_a_row_of_totals_its_machine_and_the_mappers_figures_last(tmp_path: Path) -> None:
+    report = tw.map(
+        EXAMPLE_FILES / "three_layers.workload.yaml",
+        "simba",
+        mapper="random",
+        evaluations=50,
+        folder=tmp_path / "run",
+        cache=False,
+        progress=False,
+    )
+    data = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
+    for layer in data["layers"]:
+        layer["search"]["figures"] = {"states": 3.0}
+    (tmp_path / "run" / "summary.json").write_text(json.dumps(data), encoding="utf-8")
+    page = tw.page(tmp_path / "run", tmp_path / "page.html").read_text(encoding="utf-8")
+    head, *rows, total = Tables(page).rows["layers"]
+    assert len(rows) == len(report.layers) > 1 and total[0] == "total" and "<tfoot>" in page
+    figures = dict(zip(head, total, strict=True))
+    assert figures["count"] == f"{sum(layer.count for layer in report.layers)}"
+    assert figures["cycles x count"] == f"{report.cycles:,}" and figures["share, %"] == "100.0"
+    assert "chart: architecture simba" in page
+    assert page.index("<h2>Provenance") < page.index("<h2>Figures of the mapper")
+    assert re.search(r"<details><summary>\d+ searches</summary>", page)
+    assert page.count('<details id="nest-') == page.count('" open>') + len(report.layers) - 1
+
+
+def test_lists_of_layers_have_no_row_of_totals(folder: Path) -> None:
+    assert "<tfoot>" not in (folder / "report.html").read_text(encoding="utf-8")
