@@ -97,3 +97,9 @@ def test_a_model_of_groups_that_accepts_none_is_caught(tmp_path: Path) -> None:
     able = Capabilities(groups=True)
     spec = CostModelSpec(name="faulty", summary="Plain.", factory=lambda options: PlainModel(), capabilities=able)
     assert fails(Fault(spec, "check_costmodel_accepts_a_group_if_it_declares_groups"), tmp_path)
+
+
+def test_a_model_of_vector_layers_that_counts_none_is_caught(tmp_path: Path) -> None:
+    able = Capabilities(vector_layers=True)
+    spec = CostModelSpec(name="faulty", summary="Plain.", factory=lambda options: PlainModel(), capabilities=able)
+    assert fails(Fault(spec, "check_costmodel_counts_a_vector_layer_if_it_declares_them"), tmp_path)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.application.run.evaluation import BuiltModel, evaluate_group, record_of
+from tilewright.application.run.evaluation import BuiltModel, evaluate_group, evaluate_vector, record_of
 from tilewright.errors import NotConformableError
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.vector import Operand, VectorLayer
 from tilewright.testing.checks.groupmapper import GROUP
 from tilewright.testing.corpus import Sample
 from tilewright.testing.kit import CheckFailure, Subject, check, require
@@ -24,6 +26,17 @@ DECLARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "timing": ("a latency of 1000 cycles", {"timing": {"prefetch": "none", "latency_cycles": 1000}}),
 }
 """Capability -> hardware that only such models accept, and the fields of the outermost memory that state it."""
+ACTIVATION = VectorLayer(
+    name="relu", operator="Relu", rows=12, row=1, operands=(Operand(name="X", words=12),), result=12
+)
+WITH_UNIT = Architecture.model_validate(
+    {
+        "name": "vector",
+        "clusters": [{"name": "A", "memories": [{"name": "A", "read_energy_pj": 1, "write_energy_pj": 1}]}],
+        "compute": {"energy_per_operation_pj": 1},
+        "units": [{"name": "V", "lanes": 4, "memory": "A", "energy_pj": {"compare": 1}}],
+    }
+)
 
 
 @check(CostModelSpec)
@@ -38,6 +51,22 @@ def check_costmodel_accepts_a_group_if_it_declares_groups(subject: Subject) -> N
         report.valid,
         f"its capabilities declare groups, but a group of two small matrix products is refused: "
         f"{'; '.join(map(str, report.reasons))}; declare what it lacks (such as inner_backing_store=True), or groups=False",
+    )
+
+
+@check(CostModelSpec)
+def check_costmodel_counts_a_vector_layer_if_it_declares_them(subject: Subject) -> None:
+    """A model with the capability `vector_layers` counts an activation of 12 elements: 3 cycles of 4 lanes, or more."""
+    if not subject.spec.capabilities.vector_layers:
+        return
+    record = record_of(subject.registration, subject.options)
+    model = BuiltModel(subject.spec.name, record, subject.make(), subject.spec.capabilities)
+    report = evaluate_vector(model, ACTIVATION, WITH_UNIT)
+    told = "; ".join(map(str, report.reasons))
+    require(
+        report.valid and (report.cycles or 0) >= 3,
+        f"its capabilities declare vector_layers, but an activation of 12 elements takes {report.cycles} cycles of a unit of 4 "
+        f"lanes{told and f': {told}'}; count it in explain_vector, or do not declare it",
     )
 
 

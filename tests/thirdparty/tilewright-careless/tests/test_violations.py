@@ -31,6 +31,7 @@ STRATEGIES = {name for name in CHECKS if name.startswith("check_strategy")}
 COSTMODELS = {name for name in CHECKS if name.startswith("check_costmodel")} - {
     "check_costmodel_accepts_a_group_if_it_declares_groups",
     "check_costmodel_charges_no_bypassed_memory",
+    "check_costmodel_counts_a_vector_layer_if_it_declares_them",
     "check_costmodel_counts_what_it_declares",
 }
 
