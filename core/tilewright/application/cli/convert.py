@@ -68,12 +68,12 @@ def convert_command(
             raise CallError("--lossy is for --to; the full form has the whole mapping")
         inputs = inputs_by(files[0] if len(files) == 1 else files, None, None, source, given)
         text = full_form_of(inputs).to_json()
-        if output is None:
+        if output is None or json:
             typer.echo(text)
-            return
-        write_files(output, {FULL: text + "\n"})
-        if not quiet:
-            note(f"written to {output / FULL}")
+        if output is not None:
+            write_files(output, {FULL: text + "\n"})
+            if not quiet:
+                note(f"written to {output / FULL}")
         return
     try:
         made = tw.convert(files, source, target, lossy=lossy, reading=given)

@@ -20,7 +20,8 @@ class ExploredRow(Document):
     point: int
     """Index of the point."""
     on_front: bool
-    """Whether no other point is better in energy, cycles or area without being worse in another."""
+    """Whether no other point is better in energy, cycles or area without being worse in another. Of points with equal costs,
+    only the one with the smallest memories is."""
     outcome: Outcome
     """Whether its layers were searched."""
     reason: str | None

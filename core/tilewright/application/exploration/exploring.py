@@ -21,6 +21,7 @@ from tilewright.application.exploration.records import (
     LayerRecord,
     front,
     machine_key,
+    memory_bits,
     method_of,
 )
 from tilewright.application.exploration.space import ArchitectureSpace, Point, Points
@@ -191,8 +192,13 @@ class Exploration:
             machine = machines[point.index]
             layers = tuple((layer, known[machine, layer.problem]) for layer in self.record.layers if (machine, layer.problem) in known)  # fmt: skip
             if len(layers) == len(self.record.layers):
-                area = None if point.architecture is None else point.architecture.area_um2
-                done.append(ExploredPoint(point.index, point.values, "searched", None, machine, area, layers))
+                area, bits = None, 0
+                if point.architecture is not None:
+                    area, bits = point.architecture.area_um2, memory_bits(point.architecture)
+                searched = ExploredPoint(
+                    point.index, point.values, "searched", None, machine, area, layers, memory_bits=bits
+                )
+                done.append(searched)
         return done
 
     def _search(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[Task, FoundLayer]]:

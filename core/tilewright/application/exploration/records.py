@@ -110,6 +110,16 @@ class StoredMachine(Model):
     """Part of a row of a store's machines that reports need."""
 
     area_um2: Annotated[float, Field(ge=0, le=1e100, allow_inf_nan=False)] | None
+    memory_bits: Annotated[int, Field(ge=0)]
+
+
+def memory_bits(architecture: Architecture) -> int:
+    """Return the bits of all memories of limited size, in all their instances."""
+    return sum(
+        count * (memory.capacity_words or 0) * memory.word_bits
+        for cluster, count in zip(architecture.clusters, architecture.instances, strict=False)
+        for memory in cluster.memories
+    )
 
 
 class LayerRecord(Model):
@@ -165,6 +175,7 @@ class ExploredPoint:
     area_um2: float | None = None
     layers: tuple[tuple[LayerRecord, FoundLayer], ...] = ()
     cached: bool = False
+    memory_bits: int = 0
 
     @property
     def energy_pj(self) -> float:

@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from tilewright.application.exploration.records import (
     FoundLayer,
     StoredMachine,
     StoredPoint,
+    memory_bits,
 )
 from tilewright.errors import InputError, UnknownNameError
 from tilewright.schema.architecture import Architecture
@@ -262,8 +264,8 @@ class Store:
                     "results", row, partial(_found, asked.objective)
                 )
         of_points = "machine IN (SELECT machine FROM points WHERE exploration = ?)"
-        areas = {
-            row["machine"]: self._read("machines", row, lambda each: StoredMachine(area_um2=each["area_um2"])).area_um2
+        machines = {
+            row["machine"]: self._read("machines", row, _machine)
             for row in self._base.rows("machines", of_points, asked.key)
         }
 
@@ -274,14 +276,16 @@ class Store:
             )  # fmt: skip
             if one.index >= asked.size or set(one.values) != set(asked.choices):
                 raise ValueError("it is no point of the exploration's space")
-            if one.machine not in areas and (one.machine is not None or one.outcome == "searched"):
+            if one.machine not in machines and (one.machine is not None or one.outcome == "searched"):
                 raise ValueError("its machine is absent")
             layers = []
             if one.outcome == "searched":
                 known = there.get(one.machine or "", {})
                 layers = [(layer, known.get(layer.problem, FoundLayer(reason="not in the store"))) for layer in asked.layers]  # fmt: skip
-            area = None if one.machine is None else areas[one.machine]
-            return ExploredPoint(one.index, dict(one.values), one.outcome, one.reason, one.machine, area, tuple(layers))
+            point = ExploredPoint(
+                one.index, dict(one.values), one.outcome, one.reason, one.machine, None, tuple(layers)
+            )
+            return point if one.machine is None else replace(point, **dict(machines[one.machine]))
 
         rows = self._base.rows("points", "exploration = ? ORDER BY point", asked.key)
         return tuple(self._read("points", row, point) for row in rows)
@@ -322,6 +326,11 @@ def _found(objective: Objective, row: Mapping[str, Any]) -> FoundLayer:
     for name in _JSON:
         data[name] = None if data[name] is None else json.loads(data[name])
     return FoundLayer.model_validate(data).checked(objective)
+
+
+def _machine(row: Mapping[str, Any]) -> StoredMachine:
+    machine = Architecture.model_validate_json(row["architecture"])
+    return StoredMachine(area_um2=row["area_um2"], memory_bits=memory_bits(machine))
 
 
 def _now() -> str:

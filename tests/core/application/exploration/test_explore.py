@@ -202,3 +202,14 @@ def test_refuted_bounds_leave_out_no_further_point(caplog: pytest.LogCaptureFixt
     assert "cost model 'Charged' failed: its relaxation says that einsum takes at least" in caplog.text
     assert {point.outcome for point in report.points} == {"searched", "refused"}
     assert all(row["claimed_by"] is None for row in report.layer_rows())
+
+
+def test_of_equal_points_the_one_with_the_smallest_memories_is_on_the_front(tmp_path: Path) -> None:
+    sweep = {"GlobalBuffer.capacity_words": [65536, 8192, 16384]}
+    how: dict[str, Any] = {"evaluations": 200, "progress": False, "store": tmp_path / "s.sqlite"}
+    report = tw.explore("nk,km->nm; n=2 k=2 m=2", arch="eyeriss", vary=sweep, **how)
+    assert len({point.costs for point in report.found}) == 1
+    for again in (report, tw.explored(tmp_path / "s.sqlite")):
+        assert [point.values["GlobalBuffer.capacity_words"] for point in again.front] == [8192]
+        assert [row["on_front"] for row in again.rows()] == [False, True, False]
+        assert "2 cost the same as one on the front" in str(again)

@@ -53,14 +53,17 @@ class ExplorationReport(Tabular):
 
     @cached_property
     def found(self) -> tuple[ExploredPoint, ...]:
-        """Points where every layer has a mapping, the best first."""
+        """Points where every layer has a mapping, the best first; of equal ones, that with the smallest memories."""
         good = [point for point in self.points if math.isfinite(point.energy_pj)]
-        return tuple(sorted(good, key=lambda point: point.of(self.record.objective)))
+        return tuple(sorted(good, key=lambda point: (point.of(self.record.objective), point.memory_bits)))
 
     @cached_property
     def front(self) -> tuple[ExploredPoint, ...]:
-        """Pareto-optimal points in energy, cycles and area (if known)."""
-        return front(self.found)
+        """Pareto-optimal points in energy, cycles and area (if known); of equal ones, that with the smallest memories."""
+        smallest = dict[tuple[float, float, float], ExploredPoint]()
+        for point in front(self.found):
+            smallest.setdefault(point.costs, point)
+        return tuple(smallest.values())
 
     @property
     def claimed_by(self) -> str | None:
@@ -136,6 +139,8 @@ class ExplorationReport(Tabular):
             f"{len(found):,} with mappings",
             f"  {len(best):,} on the front of energy, cycles and area",
         ]
+        if equal := len(front(found)) - len(best):
+            lines.append(f"  {equal:,} cost the same as one on the front, with memories of the same size or larger")
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
         if not (self.is_sweep and best):  # the table of all points has the reasons
             lines += [f"  {count:,} without: {why}" for why, count in self.without()]
