@@ -31,7 +31,16 @@ MARK = "run.json"
 LOCK = ".lock"
 """Empty file that is locked where the system cannot lock a folder."""
 SUMMARIES = (
-    *("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv", "front.json", "front.csv"),
+    *(
+        "summary.json",
+        "summary.csv",
+        "vectors.csv",
+        "report.html",
+        "compare.json",
+        "compare.csv",
+        "front.json",
+        "front.csv",
+    ),
     *("correlate.json", "correlate.csv", "samples.csv"),
     *("group.yaml", "group.certificate.yaml", "network.json", "network.certificate.yaml"),
 )

@@ -128,3 +128,20 @@ def test_the_router_of_experts_takes_the_best_of_its_scores() -> None:
     vectors = named(tw.load("mixtral_8x7b", kind="workload", sizes={"seq": 16}))
     best = vectors["decoder.mlp.topk"]
     assert (best.rows, best.row, best.operands[0].words, best.result) == (16, 2 * 8, 16 * 8, 16 * 2)
+
+
+@pytest.mark.parametrize(
+    ("file", "operators"),
+    [
+        ("pt2/net.pt2", ["Relu"]),
+        ("mlir/mlp.stablehlo.generic.mlir", ["Add", "Max", "Add"]),
+        ("mlir/onnx.torch.mlir", ["Relu", "MaxPool", "AveragePool", "ReduceL2"]),
+        ("mlir/attention_scores.tosa.generic.mlir", ["ReduceMax", "Sub", "Exp", "ReduceSum", "Reciprocal", "Mul"]),
+    ],
+)
+def test_pytorch_and_mlir(file: str, operators: list[str]) -> None:
+    work = tw.load(str(Path(__file__).parents[1] / "data" / file), kind="workload")
+    assert sorted(vector.operator for vector in work.vectors) == sorted(operators)
+    names = {layer.name for layer in work.layers} | {vector.name for vector in work.vectors}
+    assert all(vector.after is not None and names >= {*vector.after, *vector.before} for vector in work.vectors)
+    assert {name for vector in work.vectors for name in vector.operators} <= {part.name for part in work.unmapped}

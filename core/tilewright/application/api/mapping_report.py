@@ -15,7 +15,7 @@ from tilewright.application.api.page.network import network_page
 from tilewright.application.api.plots import NetworkPlots, network_plots
 from tilewright.application.api.sections import added_sections, are_added
 from tilewright.application.api.sensitivity import Effect, lines
-from tilewright.application.api.vector_tables import unmapped_table, vector_rows, vector_tables
+from tilewright.application.api.vector_tables import unmapped_table, vector_rows, vector_tables, vectors_csv
 from tilewright.application.documents.searches import (
     Best,
     MapLayer,
@@ -222,9 +222,9 @@ class MappingReport(Tabular):
     def with_vectors(self) -> VectorTotals:
         """Totals with vector layers; None without vector units, for a list of layers, and with algorithms."""
         whole = self.expansion is None and not self.workload.is_list
-        cycles = {name: layer.cycles for layer in self.layers for name in layer.distinct.layers}
-        array = self.configuration.architecture.compute.name
-        return VectorTotals(self.workload, array, cycles, self.vectors if whole else (), self.energy_pj)
+        reports = {name: layer.report for layer in self.layers for name in layer.distinct.layers}
+        vectors = self.vectors if whole else ()
+        return VectorTotals(self.workload, self.configuration.architecture, reports, vectors, self.energy_pj)
 
     @property
     def edp(self) -> float | None:
@@ -255,6 +255,8 @@ class MappingReport(Tabular):
         costs, searches = COSTS.view("csv"), SEARCHES.view("map, csv")
         columns = (*PROBLEMS.view("map, csv"), "valid", *costs, *searches, *self._places, "mapping_file")
         save_summary(folder, "summary", data, columns, saved.rows())
+        if self.vectors:
+            folder.write("vectors.csv", vectors_csv(data["vectors"]))
         if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
             folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)

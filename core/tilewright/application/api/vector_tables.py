@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tilewright.application.documents.searches import VectorRow
 from tilewright.application.run.vector_network import VECTORS, CountedVector, VectorTotals
+from tilewright.formats import quantity
+from tilewright.reports.content import seconds_of
 from tilewright.reports.costs import COSTS
 from tilewright.schema.workload import Unmapped, Workload
-from tilewright.tables import Column, Shown, Table, numbers
+from tilewright.tables import Column, Shown, Table, csv_text, numbers
 from tilewright.values import grouped
 
 NO_WORK = "no shape, or no row in the table of operations"
@@ -43,14 +46,21 @@ def vector_tables(totals: VectorTotals) -> list[Table | str]:
         ),
     ]
     told = [
-        f"{figure.column.name}: {figure.text(_Subject(totals))}"
-        for figure in COSTS.view("vectors").values()
+        f"{figure.column.name}: {figure.text(_Subject(totals))}{_time(key, totals)}"
+        for key, figure in COSTS.view("vectors").items()
         if figure.value(_Subject(totals)) is not None
     ]
     parts: list[Table | str] = (
         ["", Table.of(columns, list(kinds.items()), "vector layers", total=True)] if kinds else []
     )
-    return [*parts, *([f"all layers: {', '.join(told)}"] if told else [])]
+    return [*parts, *told]
+
+
+def _time(key: str, totals: VectorTotals) -> str:
+    """Return the time of cycles, if the architecture has a clock."""
+    cycles = getattr(totals, key) if key.endswith("_cycles") else None
+    seconds = seconds_of(cycles, totals.architecture.clock_ghz)
+    return f", {quantity(1e12 * seconds, 'ps')}" if seconds else ""
 
 
 class _Subject:
@@ -58,6 +68,12 @@ class _Subject:
 
     def __init__(self, with_vectors: VectorTotals) -> None:
         self.with_vectors = with_vectors
+
+
+def vectors_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of `vectors.csv` from the vector layers of a JSON document."""
+    columns = (*VECTORS.keys("json"), *COSTS.keys("steps"))
+    return csv_text(columns, [{name: row[name] for name in columns} for row in rows])
 
 
 def vector_rows(vectors: Sequence[CountedVector]) -> list[VectorRow]:

@@ -9,6 +9,7 @@ docs/vector.md has the rules.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -172,15 +173,15 @@ class VectorTotals:
 
     Attributes:
         workload: the network.
-        array: name of the array.
-        matrix: layer -> cycles of one execution; None: it has no mapping.
+        architecture: its machine.
+        matrix: layer -> report of one execution; None: it has no mapping.
         vectors: vector layers with their reports.
         matrix_energy_pj: of all matrix layers; None: one has no mapping.
     """
 
     workload: Workload
-    array: str
-    matrix: Mapping[str, int | None]
+    architecture: Architecture
+    matrix: Mapping[str, Report | None]
     vectors: tuple[CountedVector, ...]
     matrix_energy_pj: float | None
 
@@ -201,10 +202,14 @@ class VectorTotals:
     @property
     def sequential_cycles(self) -> int | None:
         """Cycles of all layers, in sequence."""
-        counts = {layer.name: layer.count for layer in self.workload.layers}
-        if self.vector_cycles is None or any(self.matrix.get(name) is None for name in counts):
+        if self.vector_cycles is None or any(self.matrix.get(layer.name) is None for layer in self.workload.layers):
             return None
-        return self.vector_cycles + sum(count * (self.matrix[name] or 0) for name, count in counts.items())
+        return self.vector_cycles + sum(layer.count * self._cycles(layer.name) for layer in self.workload.layers)
+
+    def _cycles(self, name: str) -> int:
+        """Return the cycles of one execution of a matrix layer."""
+        report = self.matrix[name]
+        return 0 if report is None or report.cycles is None else report.cycles
 
     @property
     def network_energy_pj(self) -> float | None:
@@ -215,8 +220,28 @@ class VectorTotals:
 
     @property
     def overlapped_cycles(self) -> int | None:
-        """Cycles with units in parallel; None: a layer does not state what it reads."""
-        return length(self.bars) if self.bars else None
+        """Cycles with units in parallel, or of the busiest port; None: a layer does not state what it reads.
+
+        The ports are those of memories with one instance, which all units share.
+        """
+        return max(length(self.bars), *self._ports.values()) if self.bars else None
+
+    @property
+    def _ports(self) -> Counter[tuple[str, str]]:
+        """Return the cycles that all layers together need of each port that units share, with one of no port."""
+        shared = {
+            memory.name
+            for cluster, number in zip(self.architecture.clusters, self.architecture.instances, strict=False)
+            for memory in cluster.memories
+            if number == 1
+        }
+        ports = Counter({("", ""): 0})
+        reports = [(self.matrix[layer.name], layer.count) for layer in self.workload.layers]
+        for report, count in (*reports, *((vector.report, vector.layer.count) for vector in self.valid)):
+            for limit in () if report is None else report.limits:
+                if limit.name in shared:
+                    ports[limit.name, limit.action] += count * limit.cycles
+        return ports
 
     @cached_property
     def bars(self) -> tuple[Bar, ...]:
@@ -234,7 +259,7 @@ class VectorTotals:
                 vector = vectors[name]
                 tasks.append(UnitTask(name, vector.unit, vector.report.cycles or 0, vector.layer.count, reads))
             else:
-                tasks.append(UnitTask(name, self.array, self.matrix[name] or 0, counts[name], reads))
+                tasks.append(UnitTask(name, self.architecture.compute.name, self._cycles(name), counts[name], reads))
         return schedule(tasks)
 
     def uncounted(self) -> Iterator[tuple[VectorLayer, str]]:

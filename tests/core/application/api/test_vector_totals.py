@@ -79,6 +79,17 @@ def test_totals_have_vector_layers() -> None:
     assert "vector layers" in text and "cycles, overlapped: " in text and "not counted" not in text
 
 
+def test_units_in_parallel_wait_for_the_port_that_they_share() -> None:
+    """DRAM at 1/8 word a cycle: a chain or not, all words of all layers pass it."""
+    slow = MACHINE.replace("shared_bandwidth_words_per_cycle: 8", "shared_bandwidth_words_per_cycle: 0.125")
+    report = mapped(slow + UNIT)
+    totals = report.data()["totals"]
+    limits = [limit for layer in report.layers for limit in (layer.report.limits if layer.report else ())]
+    limits += [limit for vector in report.vectors for limit in vector.report.limits]
+    dram = sum(limit.cycles for limit in limits if limit.name == "DRAM")
+    assert totals["overlapped_cycles"] == dram == totals["sequential_cycles"]
+
+
 def test_files_without_units_have_the_figures_of_before() -> None:
     report, alone = mapped(MACHINE), mapped(MACHINE, ATTENTION.partition("vectors:")[0])
     assert report.data()["layers"] and report.cycles == alone.cycles and report.energy_pj == alone.energy_pj
@@ -117,6 +128,8 @@ def test_the_page_and_the_plot_show_units_over_time(tmp_path: Path) -> None:
     report = mapped(folder=tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Units over time" in page and "softmax" in page and "cycles, overlapped" in page
+    rows = (tmp_path / "vectors.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0].startswith("name,operator,unit,") and rows[1].startswith("softmax,Softmax,VPU,8,8,1,328,")
     bars = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["timeline"]
     assert [bar["unit"] for bar in bars] == ["MAC", "VPU", "VPU", "MAC"]
     drawn = tw.plot(tmp_path, tmp_path / "units.svg", kind="timeline").read_text(encoding="utf-8")
