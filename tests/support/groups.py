@@ -41,8 +41,11 @@ def figures(report: Report) -> dict[Any, Any]:
 def compared(seed: int, forms: Sequence[str] = tuple(FORMS), padding: float = 0.3, inner: float = 0) -> str:
     """Return the outcome of one random group."""
     group = random_group(seed, forms=forms, padding=padding, inner=inner)
-    if not group_legality(group):
-        return "illegal"
+    return judged(group) if group_legality(group) else "illegal"
+
+
+def judged(group: GroupMapping) -> str:
+    """Return the outcome of comparing `timeloop` with execution on a legal group."""
     report, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
     if executed.valid and _lost(group, executed):
         return "WRONG: an input or a final result is nowhere as a whole"

@@ -62,7 +62,7 @@ class Case:
     """
 
     def __init__(self, seed: int, rough: bool = False) -> None:
-        random = Random(seed)
+        self.random = random = Random(seed)
         self.layers = random.choice(CHAINS)
         letters = sorted({at for own in self.layers for ranks in own.values() for at in ranks})
         few = len(self.layers) > 2
@@ -219,7 +219,7 @@ def placed(
                 home = group.architecture.memories[1]
                 if alive > (home.usable_words or math.inf):
                     break
-                cost = _cost(table, BranchCase(inner_problem, own_home, alive * home.word_bits), objective)
+                cost = branch_cost(table, BranchCase(inner_problem, own_home, alive * home.word_bits), objective)
                 if not math.isfinite(cost.energy_pj):
                     break
                 branches.append({"layer": problem.name, "entries": list(cost.entries)})
@@ -231,7 +231,7 @@ def placed(
             )
 
 
-def _cost(table: BranchTable, case: BranchCase, objective: Objective) -> BranchCost:
+def branch_cost(table: BranchTable, case: BranchCase, objective: Objective) -> BranchCost:
     """Return the cost of a branch. Less room costs no less: where it costs the same, so does all room between."""
     known = KNOWN.setdefault((id(table), case.problem.content_key, case.at_home, objective), {})
     room = case.reserved_bits

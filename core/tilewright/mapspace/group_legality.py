@@ -10,8 +10,10 @@ from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.group_padding import existing_words, padded_use
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.room import shared_words
+from tilewright.mapspace.sliding import Window, alive_rows, window_along
 from tilewright.schema.architecture import Cluster, Memory
 from tilewright.schema.group import GroupMapping, Part, Path, Place
+from tilewright.schema.mapping import Entry
 from tilewright.schema.problem import Tensor
 
 REPLACED = ("order", "keep", "capacity")
@@ -202,7 +204,9 @@ def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
             for axis in moving_axes(group, place):
                 own, theirs = group.axes[axis][maker], group.axes[axis][reader]
                 equal = made.problem.dimensions[own] == read.problem.dimensions[theirs]
-                if ((own, theirs) in plain and equal) or _slides(group, tensor, maker, reader, axis):
+                if ((own, theirs) in plain and equal and not _is_late(group, maker, reader, axis)) or _slides(
+                    group, tensor, maker, reader, axis, tile=part_at(group, place[0]).entries[place[1]]
+                ):
                     continue
                 where = f"tensor {tensor}, loop over {axis}"
                 if theirs in windows and own in made.problem.tensor(group.users[tensor][maker]).dimensions:
@@ -217,40 +221,30 @@ def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
             yield Reason(code="unfinished", where=f"tensor {tensor}", message=text)
 
 
-def _slides(group: GroupMapping, tensor: str, maker: str, reader: str, axis: str) -> bool:
-    """Return whether a reader's window slides along an axis over all rows that the maker makes."""
-    own, theirs = group.axes[axis][maker], group.axes[axis][reader]
-    ours, others = (group.paths[layer].problem.tensor(group.users[tensor][layer]) for layer in (maker, reader))
-    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
-    zeros = (0,) * len(ours.projection)
-    for number, (rank, other) in enumerate(zip(ours.projection, others.projection, strict=True)):
-        if own not in rank.terms and theirs not in other.terms:
-            continue
-        shifts = {(edge.offsets.get(layer) or zeros)[number] if edge else 0 for layer in (maker, reader)}
-        sizes = group.paths[reader].problem.dimensions
-        rows = 1 + sum(c * (sizes[at] - 1) for at, c in other.terms.items())
-        if (
-            len(shifts) > 1
-            or rank.terms != {own: 1}
-            or other.terms.get(theirs) != 1
-            or rows != group.paths[maker].problem.dimensions[own]
-        ):
-            return False
-    return own in ours.dimensions
+def _is_late(group: GroupMapping, maker: str, reader: str, axis: str) -> bool:
+    """Return whether a reader takes other rows than a maker in a step, or at another time."""
+    starts = group.starts(axis, (maker, reader))
+    return starts[maker] != starts[reader] or group.rows(axis, maker) != group.rows(axis, reader)
+
+
+def _slides(group: GroupMapping, tensor: str, maker: str, reader: str, axis: str, tile: Entry) -> bool:
+    """Return whether a reader's window slides along an axis, over rows that the maker has made by then."""
+    window = window_along(group, tensor, maker, reader, axis)
+    return window is not None and window.is_ready(tile.temporal_tile_sizes[axis])
 
 
 def uneven_axes(group: GroupMapping, layers: Sequence[str]) -> set[str]:
-    """Return the axes on which some layers differ in size."""
-    sizes = {layer.name: layer.dimensions for layer in group.layers}
+    """Return the axes on which some layers differ in length, or in the row at which they start."""
+    stepped = {axis: [layer for layer in layers if layer in names] for axis, names in group.axes.items()}
     return {
         axis
-        for axis, names in group.axes.items()
-        if len({sizes[layer][names[layer]] for layer in layers if layer in names}) > 1
+        for axis, own in stepped.items()
+        if own and (len({group.length(axis, layer) for layer in own}) > 1 or any(group.starts(axis, own).values()))
     }
 
 
 def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterator[Reason]:
-    """Yield a reason for each shared loop in which layers of different sizes do not end together.
+    """Yield a reason for each shared loop whose tile does not divide what its layers take, and when they start.
 
     Args:
         outside: tile of each axis outside the part.
@@ -262,16 +256,19 @@ def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterato
         names = group.axes[axis]
         if not names.keys() >= set(layers):
             continue
-        sizes = [group.paths[layer].problem.dimensions[names[layer]] for layer in layers]
+        sizes, starts = [group.length(axis, layer) for layer in layers], group.starts(axis, layers)
         for entry in part.entries:
             size = entry.temporal_tile_sizes[axis]
-            whole = [*sizes, outside.get(axis, 0)] if size < max(sizes) else []
+            whole = [*sizes, *starts.values(), outside.get(axis, 0)] if size < group.extent(axis, layers) else []
             if (
                 entry.spatial_tile_sizes[axis] != size
                 or any(extent % size for extent in whole)
-                or size in sizes[: len(whole)]
+                or (whole and size in sizes)
             ):
-                told = ", ".join(f"{extent} in {layer}" for layer, extent in zip(layers, sizes, strict=True))
+                told = ", ".join(
+                    f"{extent} in {layer}" + (f" from row {starts[layer]} on" if starts[layer] else "")
+                    for layer, extent in zip(layers, sizes, strict=True)
+                )
                 text = f"its sizes are {told}; expected a temporal tile that divides all, and is smaller than each"
                 yield Reason(code="halo", where=f"loop over {axis}", message=text)
             outside[axis] = size
@@ -282,21 +279,33 @@ def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterato
 def _loops_outside(group: GroupMapping, tensor: str) -> list[tuple[Place, str, bool]]:
     """Return the loops outside the home of a tensor that one layer makes for others, outermost first.
 
-    Each has its place, its axis, and whether the tensor's users differ in size there. Empty for inputs and final results.
+    Each has its place, its axis, and whether the home keeps rows between its steps. Empty for inputs and final results.
     """
-    if group.maker(tensor) is None or len(group.users[tensor]) < 2:
+    maker = group.maker(tensor)
+    if maker is None or len(group.users[tensor]) < 2:
         return []
     layer = next(iter(group.users[tensor]))
     home = home_of(group, layer, tensor)
-    places, uneven = group.paths[layer].places, uneven_axes(group, list(group.users[tensor]))
+    places = group.paths[layer].places
     loops = list[tuple[Place, str, bool]]()
     for place in places[: places.index(home) + 1]:
         part = part_at(group, place[0])
         if part.layer is None:
             moving = moving_axes(group, place)
-            order = part.entries[place[1]].temporal_order
-            loops += [(place[0], axis, axis in uneven) for axis in order if axis in moving]
+            for axis in part.entries[place[1]].temporal_order:
+                if axis in moving:
+                    loops.append((place[0], axis, any(window.stays for window in _windows(group, tensor, axis))))
     return loops
+
+
+def _windows(group: GroupMapping, tensor: str, axis: str) -> list[Window]:
+    """Return the windows of all readers of a tensor that slide along an axis."""
+    maker = group.maker(tensor)
+    readers = [layer for layer in group.users[tensor] if layer != maker and layer in group.axes[axis]]
+    if maker is None or maker not in group.axes[axis]:
+        return []
+    windows = [window_along(group, tensor, maker, reader, axis) for reader in readers]
+    return [window for window in windows if window is not None]
 
 
 def keeps_halo(group: GroupMapping, tensor: str) -> bool:
@@ -395,7 +404,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
             if not part_at(group, path.places[index][0]).branches:
                 continue
             moving = {axis for place in path.places[: index + 1] for axis in moving_axes(group, place)}
-            axes = {group.axes[axis][layer]: axis for axis in moving}
+            axes = {group.axes[axis][layer]: (axis, group.starts(axis, group.axes[axis])[layer]) for axis in moving}
             tile = tuple(
                 (
                     sum(c * (sizes[at] - 1) for at, c in rank.terms.items()),
@@ -410,7 +419,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
 def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
     """Return the words of the memory that the largest of the users' tiles needs."""
     most = 0
-    sizes = _sizes(group, tensor)
+    sizes, tiles = _sizes(group, tensor), list[list[int]]()
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
         if (place, number) in path.places:
@@ -420,19 +429,43 @@ def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float
                 1 + sum(c * (entry.temporal_tile_sizes[at] - 1) for at, c in rank.terms.items())
                 for rank in own.projection
             ]
+            tiles.append(list(map(min, tile, sizes or tile)))
             padded = padded_use(group, tensor, layer)
             if padded is not None and padded.obstacle() is None:
                 words = padded.tile_words(path.places.index((place, number)))
             else:
-                words = math.prod(map(min, tile, sizes or tile))
+                words = math.prod(tiles[-1])
             most = max(most, words)
+    rows = _rows_at_home(group, tensor, place, number)
+    if rows is not None:
+        coordinate, alive = rows
+        most = math.prod(
+            alive if at == coordinate else max(column) for at, column in enumerate(zip(*tiles, strict=True))
+        )
     return most * width_at(group, tensor, place, number)
+
+
+def _rows_at_home(group: GroupMapping, tensor: str, place: Place, number: int) -> tuple[int, int] | None:
+    """Return the coordinate along which a home keeps rows between steps, and their number; None if it keeps none."""
+    axis = next((axis for _, axis, stays in _loops_outside(group, tensor) if stays), None)
+    if axis is None or home_of(group, next(iter(group.users[tensor])), tensor) != (place, number):
+        return None
+    windows, tile = _windows(group, tensor, axis), part_at(group, place).entries[number].temporal_tile_sizes[axis]
+    return windows[0].coordinate, alive_rows(windows, tile)
+
+
+def halo_coordinate(group: GroupMapping, tensor: str) -> int | None:
+    """Return the coordinate along which a tensor's home keeps rows between steps, or None."""
+    loops = [axis for _, axis, stays in _loops_outside(group, tensor) if stays]
+    return _windows(group, tensor, loops[0])[0].coordinate if loops else None
 
 
 def _sizes(group: GroupMapping, tensor: str) -> tuple[int, ...] | None:
     """Return the coordinates of the words that exist, or None if all do."""
     edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
     maker = group.maker(tensor)
+    if edge is not None and edge.zeros:
+        return None
     if (edge is not None and edge.sizes is not None) or maker is None:
         return edge.sizes if edge else None
     problem = group.paths[maker].problem

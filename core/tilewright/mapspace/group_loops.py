@@ -20,8 +20,8 @@ from tilewright.schema.problem import Problem
 class Executed:
     """Loops of one layer on its path from the root.
 
-    A layer ends together with layers that have more steps of a shared loop, so it starts later. `problem` and `mapping`
-    have all steps. The first `skipped` iterations of a dimension execute nothing.
+    Other layers may have more steps of a shared loop. `problem` and `mapping` have all steps. The first `skipped` iterations
+    of a dimension execute nothing, nor do those after the layer's own.
     """
 
     problem: Problem
@@ -33,13 +33,15 @@ def executed(group: GroupMapping, path: Path) -> Executed:
     """Return the loops that one layer of a legal group executes."""
     places = [part_at(group, place) if at < path.starts[-1] else None for at, (place, _) in enumerate(path.places)]
     late, entries = dict[str, tuple[int, int]](), list(path.mapping.entries)
+    dimensions, layer = dict[str, int](), path.problem.name
     for at, part in enumerate(places):
         if part is None:
             break
         for axis in moving_axes(group, path.places[at]):
-            name = group.axes[axis][path.problem.name]
-            late.setdefault(name, (at, group.extent(axis, part.layers()) - path.problem.dimensions[name]))
-    dimensions = {name: path.problem.dimensions[name] + more for name, (_, more) in late.items()}
+            name, rows = group.axes[axis][layer], group.rows(axis, layer)
+            if name not in late:
+                late[name] = (at, group.starts(axis, part.layers())[layer] * rows)
+                dimensions[name] = group.extent(axis, part.layers()) * rows
     for at in range(path.starts[-1]):
         sizes = {name: dimensions[name] for name, (first, _) in late.items() if at < first}
         update = {key: {**getattr(entries[at], key), **sizes} for key in ("temporal_tile_sizes", "spatial_tile_sizes")}

@@ -31,7 +31,7 @@ def existing_words(group: GroupMapping, tensor: str) -> list[Range] | None:
     """Return the coordinates of the words that exist; None if all words that layers use do."""
     edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
     maker = group.maker(tensor)
-    if edge is None or (edge.sizes is None and maker is None):
+    if edge is None or edge.zeros or (edge.sizes is None and maker is None):
         return None
     ranges = dict[str, list[Range]]()
     for layer, name in group.users[tensor].items():

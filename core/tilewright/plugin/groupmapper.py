@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from tilewright.reports import Report
+from tilewright.reports import Limit, Report
 from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import ENERGY, Objective
@@ -40,6 +40,7 @@ class BranchCost:
         bound: Lower bound on the objective of all mappings of the visit.
         used_bits: Room of the home that tiles of the visit itself take.
         entries: Entries of the layer's part of the tree, inside the home's shared tiles.
+        limits: What bounds the visit's speed. Words that fill tiles of the shared part use the same ports.
     """
 
     energy_pj: float = math.inf
@@ -47,6 +48,7 @@ class BranchCost:
     bound: float = math.inf
     used_bits: int = 0
     entries: tuple[dict[str, Any], ...] = ()
+    limits: tuple[Limit, ...] = ()
 
 
 @runtime_checkable

@@ -43,7 +43,7 @@ def test_no_choice_costs_less_than_its_bound(seed: int) -> None:
     for choice in interval.choices():
         bounds = []
         for _ in range(3):  # unknown, known with all room, known
-            pairs = [branches.least(branch, choice.visits) for branch in choice.cases]
+            pairs = [branches.least(branch, visits) for branch, visits in zip(choice.cases, choice.visits, strict=True)]
             energy, cycles = (math.fsum(column) for column in zip(*pairs, strict=True))
             bounds.append(objective.value(choice.energy_pj + energy, cycles))
             branches.ask([branches.next_of(branch) for branch in choice.cases if not branches.is_known(branch)])

@@ -103,7 +103,7 @@ class BranchTable:
             if level.name == home.name
             for name, counts in level.tensors.items()
         )
-        return BranchCost(cost.energy_pj, cost.cycles, cost.bound, bits, tuple(entries))
+        return BranchCost(cost.energy_pj, cost.cycles, cost.bound, bits, tuple(entries), layer.report.limits)
 
 
 def _in_order(problem: Problem) -> Problem:

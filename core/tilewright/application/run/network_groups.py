@@ -21,7 +21,7 @@ from tilewright.application.run.digits import (
     split_ranks,
 )
 from tilewright.errors import NotConformableError, Reason, UnknownNameError
-from tilewright.mapspace.group_legality import moving_axes
+from tilewright.mapspace.group_legality import is_padded, moving_axes
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import suggestion
 from tilewright.schema.frozen import FrozenDict
@@ -59,7 +59,7 @@ class NetworkGroup:
 
     Attributes:
         group: the group, with all tensors at home in the outermost memory that may hold them, and the layers in
-            sequence. It has no axes: a search derives them from the edges.
+            sequence. It has no axes: a search derives them from the edges. Padding exists as zeros, as in layers on their own.
         dimensions: layer -> dimension in the group -> (dimension in the network, factor). A dimension without an entry has
             size 1, and the network does not have it.
         left_out: reads of results and of inputs in common that are no edges. Such tensors go through the outermost memory.
@@ -454,6 +454,13 @@ def _built(workload: Workload, layers: Sequence[Layer], architecture: Architectu
         "architecture": architecture.model_dump(mode="json"),
     }
     group = GroupMapping.model_validate(data)
+    padded = [is_padded(group, edge.tensor) for edge in group.edges]
+    if any(padded):  # a layer on its own counts its padding as words, so these layers do, too
+        own = [
+            edge | {"zeros": zeros} | ({"sizes": None} if zeros else {})
+            for edge, zeros in zip(edges, padded, strict=True)
+        ]
+        group = GroupMapping.model_validate(data | {"edges": own})
     return NetworkGroup(group, FrozenDict(dimensions), tuple(found.left_out), FrozenDict(rows))
 
 

@@ -37,6 +37,23 @@ class Edge(Model):
     """Layer -> numbers to add to the group's coordinates to get the layer's."""
     sizes: tuple[Size, ...] | None = None
     """Words that exist along each coordinate; None: those that the maker writes, or all if no layer makes them."""
+    zeros: bool = False
+    """Words around those of the maker exist, as zeros: they take room and are read, as those of a layer on its own."""
+
+    @model_validator(mode="after")
+    def _zeros_exist(self) -> Self:
+        if self.zeros and self.sizes is not None:
+            raise MisplacedError("with zeros, all words exist; leave sizes out", "sizes")
+        return self
+
+
+class Pace(Model):
+    """Rows that a layer takes in a shared loop, and when it starts."""
+
+    rows: Size = 1
+    """Rows of the layer for each row of the axis, such as 2 if a window with a stride of 2 reads them."""
+    start: Annotated[int, Field(ge=0, le=2**40, strict=True)] | None = None
+    """Row of the axis at which the layer starts; None: it ends together with the longest one."""
 
 
 class Part(Model):
@@ -96,7 +113,7 @@ class GroupMapping(Printed, FileModel):
     """Layers, the edges between them, and a tree of entries: shared parts with branches.
 
     `axes` join dimensions of layers: a shared loop over an axis steps all of them. Layers of different sizes there end
-    together, so a larger one starts earlier. A tensor without an edge is named `layer.tensor`. The home of a tensor is
+    together, so a larger one starts earlier; `paces` says otherwise. A tensor without an edge is named `layer.tensor`. The home of a tensor is
     its outermost storage entry.
     """
 
@@ -106,6 +123,8 @@ class GroupMapping(Printed, FileModel):
     """Name of the group."""
     axes: FrozenDict[DimensionName, FrozenDict[str, DimensionName]] = FrozenDict()
     """Axis -> the dimension of each layer that it joins."""
+    paces: FrozenDict[DimensionName, FrozenDict[str, Pace]] = FrozenDict()
+    """Axis -> the pace of layers that take other rows than the axis, or start at a row of their own."""
     edges: tuple[Edge, ...] = Field(default=(), max_length=MAX_PARTS)
     """Tensors that layers share."""
     tree: Part
@@ -120,10 +139,12 @@ class GroupMapping(Printed, FileModel):
     def _inherit_tiles(cls, value: Any) -> Any:
         if not isinstance(value, dict) or not isinstance(value.get("tree"), dict):
             return value
-        sizes, axes = _raw_sizes(value.get("layers")), value.get("axes", {})
-        if not isinstance(axes, dict) or not all(isinstance(axis, dict) for axis in axes.values()):
+        sizes, axes, paces = _raw_sizes(value.get("layers")), value.get("axes", {}), value.get("paces", {})
+        if not all(
+            isinstance(rows, dict) and all(isinstance(row, dict) for row in rows.values()) for rows in (axes, paces)
+        ):
             return value
-        return value | {"tree": _completed(value["tree"], sizes, axes, 0)}
+        return value | {"tree": _completed(value["tree"], sizes, _Axes(axes, paces, sizes), 0)}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -138,6 +159,8 @@ class GroupMapping(Printed, FileModel):
             raise MisplacedError(f"every layer has one place in the tree; check {', '.join(odd)}", "tree")
         for axis, dimensions in self.axes.items():
             self._check_axis(axis, dimensions)
+        for axis, paces in self.paces.items():
+            self._check_paces(axis, paces)
         for number, edge in enumerate(self.edges):
             self._check_edge(number, edge)
         self._check_names()
@@ -168,6 +191,19 @@ class GroupMapping(Printed, FileModel):
             if other != axis:
                 text = f"axes {other} and {axis} both step {dimension} of {layer}; expected one axis for a dimension"
                 raise MisplacedError(text, "axes", axis, layer)
+
+    def _check_paces(self, axis: str, paces: FrozenDict[str, Pace]) -> None:
+        if axis not in self.axes:
+            raise MisplacedError(f"there is no axis {axis}{suggestion(axis, self.axes)}", "paces", axis)
+        for layer, pace in paces.items():
+            if layer not in self.axes[axis]:
+                hint = suggestion(layer, self.axes[axis])
+                raise MisplacedError(f"axis {axis} has no dimension of {layer}{hint}", "paces", axis, layer)
+            dimension = self.axes[axis][layer]
+            size = self._layer(layer).dimensions[dimension]
+            if size % pace.rows:
+                text = f"{dimension} of {layer} has {size} rows; expected a number that divides them"
+                raise MisplacedError(text, "paces", axis, layer, "rows")
 
     def _check_edge(self, number: int, edge: Edge) -> None:
         at = ("edges", number)
@@ -286,7 +322,7 @@ class GroupMapping(Printed, FileModel):
 
         def within(axis: str, size: int) -> int:
             inside = size <= self.extent(axis, self.axes[axis])
-            return min(size, problem.dimensions[own[axis]]) if inside else size
+            return min(size * self.rows(axis, layer), problem.dimensions[own[axis]]) if inside else size
 
         rest = tuple(name for name in tiles if name not in own.values())
         return Entry(
@@ -311,7 +347,11 @@ class GroupMapping(Printed, FileModel):
         """Return plain data that `model_validate` reads back, without values that entries inherit."""
         data = super().to_data()
         sizes = {layer.name: dict(layer.dimensions) for layer in self.layers}
-        return data | {"tree": _shortened(self.tree.model_dump(mode="json"), sizes, data.get("axes", {}))}
+        return data | {
+            "tree": _shortened(
+                self.tree.model_dump(mode="json"), sizes, _Axes(data.get("axes", {}), data.get("paces", {}), sizes)
+            )
+        }
 
     def to_yaml(self) -> str:
         """Return the YAML form, with the loop tree as a comment; `from_yaml` reads it back."""
@@ -347,16 +387,69 @@ class GroupMapping(Printed, FileModel):
         for branch in part.branches:
             yield f"{indent}then {', '.join(branch.layers())}:"
             below = set(branch.layers())
-            inner = {
-                (axis if branch.layer is None else self.axes[axis][branch.layer]): size
-                for axis, size in incoming.items()
-                if below <= self.axes[axis].keys()
-            }
+            inside = {axis: size for axis, size in incoming.items() if below <= self.axes[axis].keys()}
+            inner = inside
+            if branch.layer is not None:
+                inner = {self.axes[at][branch.layer]: n * self.rows(at, branch.layer) for at, n in inside.items()}
             yield from self._lines(branch, indent + "  ", inner)
 
+    def rows(self, axis: str, layer: str) -> int:
+        """Return a layer's rows for each row of an axis."""
+        pace = self.paces.get(axis, {}).get(layer)
+        return 1 if pace is None else pace.rows
+
+    def length(self, axis: str, layer: str) -> int:
+        """Return the rows of an axis that a layer takes."""
+        return self._layer(layer).dimensions[self.axes[axis][layer]] // self.rows(axis, layer)
+
+    def starts(self, axis: str, layers: Iterable[str]) -> dict[str, int]:
+        """Return the row of a shared loop of some layers at which each of them starts; the first one is at 0."""
+        paces = self.paces.get(axis, {})
+        return _starts({layer: (self.length(axis, layer), _start(paces.get(layer))) for layer in layers})
+
     def extent(self, axis: str, layers: Iterable[str]) -> int:
-        """Return the largest size of an axis among some layers."""
-        return max(self._layer(layer).dimensions[self.axes[axis][layer]] for layer in layers)
+        """Return the rows of a shared loop of some layers, from the first start to the last end."""
+        return max(start + self.length(axis, layer) for layer, start in self.starts(axis, layers).items())
+
+
+def _start(pace: Pace | None) -> int | None:
+    return None if pace is None else pace.start
+
+
+def _starts(rows: dict[str, tuple[int, int | None]]) -> dict[str, int]:
+    """Return the start of each layer, from the length and the stated start of each."""
+    last = max(length + (start or 0) for length, start in rows.values())
+    starts = {layer: last - length if start is None else start for layer, (length, start) in rows.items()}
+    return {layer: start - min(starts.values()) for layer, start in starts.items()}
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """Axes and paces of a file that is not checked yet."""
+
+    axes: dict[str, Any]
+    paces: dict[str, Any]
+    whole: dict[str, dict[str, Any]]
+
+    def rows(self, axis: str, layer: str) -> int:
+        rows = self._pace(axis, layer).get("rows", 1)
+        return rows if isinstance(rows, int) and rows > 0 else 1
+
+    def extent(self, axis: str, sizes: dict[str, Any]) -> Any:
+        """Return the rows of a loop of some layers; the first size if some are no numbers. Loops outside have no starts left."""
+        is_whole = all(size == self.whole[layer][self.axes[axis][layer]] for layer, size in sizes.items())
+        starts = {layer: self._pace(axis, layer).get("start") if is_whole else None for layer in sizes}
+        numbers = [*sizes.values(), *(start for start in starts.values() if start is not None)]
+        if not sizes or not all(isinstance(number, int) for number in numbers):
+            return next(iter(sizes.values()), None)
+        lengths = {layer: size // self.rows(axis, layer) for layer, size in sizes.items()}
+        own = _starts({layer: (length, starts[layer]) for layer, length in lengths.items()})
+        return max(own[layer] + length for layer, length in lengths.items())
+
+    def _pace(self, axis: str, layer: str) -> dict[str, Any]:
+        pace = self.paces.get(axis, {}).get(layer)
+        pace = pace.model_dump() if isinstance(pace, Pace) else pace
+        return pace if isinstance(pace, dict) else {}
 
 
 def _raw_sizes(layers: Any) -> dict[str, dict[str, Any]]:
@@ -377,45 +470,41 @@ def _below(part: Any) -> set[str]:
     return {str(part["layer"])}.union(*inner) if part.get("layer") is not None else set().union(*inner)
 
 
-def _incoming(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict[str, Any]) -> dict[str, Any]:
+def _incoming(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: _Axes) -> dict[str, Any]:
     """Return the tile sizes that the first entry of a part inherits."""
     if part.get("layer") is not None:
         return dict(sizes.get(str(part["layer"]), {}))
     below = _below(part)
     return {
-        axis: _largest(
-            sizes[at][name]
-            for at, name in dimensions.items()
-            if at in below and isinstance(name, str) and name in sizes.get(at, {})
+        axis: axes.extent(
+            axis,
+            {
+                at: sizes[at][name]
+                for at, name in dimensions.items()
+                if at in below and isinstance(name, str) and name in sizes.get(at, {})
+            },
         )
-        for axis, dimensions in axes.items()
+        for axis, dimensions in axes.axes.items()
         if below and below <= dimensions.keys()
     }
 
 
-def _largest(sizes: Iterable[Any]) -> Any:
-    """Return the largest size; the first one if some are no numbers."""
-    listed = list(sizes)
-    return max(listed) if listed and all(isinstance(size, int) for size in listed) else next(iter(listed), None)
-
-
 def _inside(
-    part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict[str, Any], last: dict[str, Any]
+    part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: _Axes, last: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Return the layers' sizes after the last entry of a shared part."""
     sizes_inside = {layer: dict(tile) for layer, tile in sizes.items()}
     for axis, size in last.items():
         for layer in _below(part):
-            dimension = axes.get(axis, {}).get(layer)
+            dimension = axes.axes.get(axis, {}).get(layer)
             if isinstance(dimension, str) and layer in sizes_inside:
                 whole = sizes_inside[layer].get(dimension)
-                sizes_inside[layer][dimension] = (
-                    min(size, whole) if isinstance(size, int) and isinstance(whole, int) else size
-                )
+                both = isinstance(size, int) and isinstance(whole, int)
+                sizes_inside[layer][dimension] = min(size * axes.rows(axis, layer), whole) if both else size
     return sizes_inside
 
 
-def _completed(part: Any, sizes: dict[str, dict[str, Any]], axes: dict[str, Any], depth: int) -> Any:
+def _completed(part: Any, sizes: dict[str, dict[str, Any]], axes: _Axes, depth: int) -> Any:
     """Return a part with all inherited values; unchanged where it is no part at all."""
     if not isinstance(part, dict):
         return part
@@ -433,7 +522,7 @@ def _completed(part: Any, sizes: dict[str, dict[str, Any]], axes: dict[str, Any]
     return part
 
 
-def _shortened(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict[str, Any]) -> dict[str, Any]:
+def _shortened(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: _Axes) -> dict[str, Any]:
     """Return a part without the values that `_completed` restores."""
     entries = part["entries"]
     inner = _inside(part, sizes, axes, entries[-1]["spatial_tile_sizes"]) if entries else sizes

@@ -17,6 +17,7 @@ from tilewright.mapspace.group_legality import (
     ends_with_sequence,
     group_legality,
     group_peaks,
+    halo_coordinate,
     home_of,
     keeps_halo,
     width_at,
@@ -86,13 +87,14 @@ def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str
 class Use:
     """Operations of one layer on words of a tensor of the group that exist.
 
-    `words` has the group's index of the word of each operation.
+    `words` has the group's index of the word of each operation, and `points` the word's coordinates in the group.
     """
 
     path: Path
     tensor: Tensor
     trace: OperationTrace
     words: Ints
+    points: Ints
 
     @property
     def name(self) -> str:
@@ -143,7 +145,7 @@ class GroupRun:
                     text = f"{use.path.problem.name} touches no word of it; check the offsets and sizes of its edge"
                     yield Reason(code="halo", where=f"tensor {tensor}", message=text)
                 elif maker is not None and use is not maker and len(maker.words):
-                    yield from _read_early(maker, use, keeps_halo(self.group, tensor))
+                    yield from _read_early(maker, use, keeps_halo(self.group, tensor), self._is_stored(tensor))
 
     def count(self) -> list[tuple[Use, list[TensorResidency]]]:
         """Return the traffic of each layer and tensor in the memories that keep it."""
@@ -166,10 +168,15 @@ class GroupRun:
                 place,
                 number,
             ):
-                return _most_alive(users, entry) * width_at(self.group, tensor, place, number)
+                along = halo_coordinate(self.group, tensor) if self._is_stored(tensor) else None
+                return _most_alive(users, entry, along) * width_at(self.group, tensor, place, number)
             return largest_tile(held, entry) * width_at(self.group, tensor, place, number)
 
         return group_peaks(self.group, tile)
+
+    def _is_stored(self, tensor: str) -> bool:
+        """Return whether words that no layer makes exist, as zeros."""
+        return any(edge.zeros for edge in self.group.edges if edge.tensor == tensor)
 
     def _residency(self, use: Use, traffic: MemoryTraffic) -> TensorResidency:
         cluster = self.group.architecture.cluster(use.path.mapping.entries[traffic.entry].target)
@@ -221,7 +228,7 @@ def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -
         own = path.problem.tensor(name)
         points = traces[layer].points @ path.problem.projection_matrix(own).T
         uses.append((path, own, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
-    maker = next((points for _, own, _, points in uses if own.is_output), None)
+    maker = next((points for _, own, _, points in uses if own.is_output and not (edge and edge.zeros)), None)
     least, most = _box(edge, maker, [points for *_, points in uses])
     shape = [max(1, int(high - low)) for low, high in zip(least, most, strict=True)]
     for path, own, trace, points in uses:
@@ -234,7 +241,7 @@ def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -
         )
         places = (points[there] - least).T
         words = np.ravel_multi_index(tuple(places), shape) if shape else np.zeros(len(part.points), dtype=np.int64)
-        yield Use(path, own, part, words)
+        yield Use(path, own, part, words, points[there])
 
 
 def _box(edge: Edge | None, maker: Ints | None, points: list[Ints]) -> tuple[Ints, Ints]:
@@ -247,38 +254,54 @@ def _box(edge: Edge | None, maker: Ints | None, points: list[Ints]) -> tuple[Int
 
 
 def _trace(group: GroupMapping, path: Path, limit: int) -> OperationTrace:
-    """Execute one layer. It ends together with layers that have more rows of a shared loop, so it starts later."""
+    """Execute one layer."""
     run = executed(group, path)
     trace = trace_operations(run.problem, run.mapping, limit)
     points = trace.points - np.array([run.skipped.get(name, 0) for name in run.problem.dimension_names])
-    there = (points >= 0).all(axis=1)
+    there = ((points >= 0) & (points < np.array(path.problem.sizes))).all(axis=1)
     return replace(
         trace, points=points[there], time_steps=trace.time_steps[there], unit_indices=trace.unit_indices[there]
     )
 
 
-def _most_alive(users: list[Use], entry: int) -> int:
-    """Return the most words of a tensor that one instance of its home holds, from the first use to the last."""
+def _most_alive(users: list[Use], entry: int, along: int | None) -> int:
+    """Return the most words of a tensor that one instance of its home holds, from the first use to the last.
+
+    Args:
+        along: coordinate along which rows are kept, in which zeros live as long as the word next to them; None: there are none.
+    """
     words, instances, steps = (
         np.concatenate(arrays)
         for arrays in zip(*((u.words, u.trace.instances(entry), u.trace.steps(entry)) for u in users), strict=True)
     )
-    most = 0
+    next_to = words
+    if along is not None:
+        points = np.concatenate([user.points for user in users])
+        made = next(user.points for user in users if user.tensor.is_output)
+        least, most = made.min(axis=0), made.max(axis=0)
+        least[along], most[along] = points[:, along].min(), points[:, along].max()
+        next_to = np.unique(np.clip(points, least, most), axis=0, return_inverse=True)[1].reshape(-1)
+    alive = 0
     for instance in np.unique(instances):
-        own, at = np.unique(words[instances == instance], return_inverse=True)
+        here = instances == instance
+        own, at = np.unique(next_to[here], return_inverse=True)
         first, last = np.full(len(own), np.iinfo(np.int64).max), np.full(len(own), -1)
-        np.minimum.at(first, at, steps[instances == instance])
-        np.maximum.at(last, at, steps[instances == instance])
-        begun, gone = np.sort(first), np.sort(last)
-        most = max(most, int((np.arange(1, len(own) + 1) - np.searchsorted(gone, begun)).max()))
-    return most
+        np.minimum.at(first, at, steps[here])
+        np.maximum.at(last, at, steps[here])
+        together = np.bincount(at[np.unique(words[here], return_index=True)[1]])
+        begun, gone = np.argsort(first), np.argsort(last)
+        left = np.concatenate([[0], np.cumsum(together[gone])])
+        ended = left[np.searchsorted(last[gone], first[begun])]
+        alive = max(alive, int((np.cumsum(together[begun]) - ended).max()))
+    return alive
 
 
-def _read_early(maker: Use, reader: Use, halo: bool) -> Iterator[Reason]:
+def _read_early(maker: Use, reader: Use, halo: bool, zeros: bool) -> Iterator[Reason]:
     """Yield a reason for the first word that is not whole, or not there, when it is read.
 
     Args:
         halo: the home keeps words of earlier steps.
+        zeros: words that the maker does not make are there.
     """
     shared = sum(1 for ours, theirs in zip(maker.path.places, reader.path.places, strict=False) if ours == theirs)
     count = 1 + int(max(maker.words.max(initial=0), reader.words.max()))
@@ -294,13 +317,14 @@ def _read_early(maker: Use, reader: Use, halo: bool) -> Iterator[Reason]:
     done = np.bincount(maker.words[ready], minlength=count)
     home = maker.path.keepers(maker.tensor.name)[0]
     read = first < np.iinfo(np.int64).max
-    early = read & ((done < needed) | (needed == 0))
+    early = read & ((done < needed) | ((needed == 0) & (not zeros)))
     if early.any():
         word = int(early.argmax())
         text = f"{reader.path.problem.name} reads a word after {done[word]} of {needed[word]} operations of {maker.path.problem.name}"
         yield Reason(code="unfinished" if done[word] else "halo", where=f"tensor {reader.name}", message=text)
         return
-    if not halo and _held(reader, home) - _held(maker, home):
+    made = set(maker.words.tolist()) if zeros else None
+    if not halo and {at for at in _held(reader, home) if made is None or at[0] in made} - _held(maker, home):
         text = f"{reader.path.problem.name} reads words that its home does not hold at that step"
         yield Reason(code="halo", where=f"tensor {reader.name}", message=text)
 

@@ -14,6 +14,7 @@ from tilewright.mapspace.exact import group_overflow
 from tilewright.mapspace.group_legality import group_legality
 from tilewright.mapspace.group_padding import existing_words
 from tilewright.mapspace.room import shared_words
+from tilewright.mapspace.sliding import Window, stepping, window_at
 from tilewright.plugin.groupmapper import BranchMapper, GroupResult, GroupTask
 from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping
@@ -58,6 +59,7 @@ class FusedGroupMapper:
         reasons = tuple(_uncovered(group))
         home = None if task.branches is None else task.branches.home
         is_flat = not reasons and group.architecture.compute_instances <= MAX_UNITS
+        is_flat &= not any(edge.zeros for edge in group.edges)
         if task.branches is not None and home is not None and not is_flat:
             return _on_hierarchy(task, task.branches, home)
         if reasons:
@@ -106,7 +108,7 @@ def _on_hierarchy(task: GroupTask, branches: BranchMapper, home: Memory) -> Grou
     if task.seconds is not None:
         limits.ends = limits.now() + task.seconds
     problems = [_problem(group, name) for name in _order(group)]
-    shared = list(_shared(group, home))
+    shared = list(_shared(group, home, slides=True))
     try:
         axes = _axes(group, shared, limits)
     except OutOfTime:
@@ -165,21 +167,27 @@ def _problem(group: GroupMapping, name: str) -> Problem:
     return next(layer for layer in group.layers if layer.name == name)
 
 
-def _shared(group: GroupMapping, buffer: Memory) -> Iterator[Shared]:
-    """Yield the tensors that several layers use."""
+def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterator[Shared]:
+    """Yield the tensors that several layers use.
+
+    Args:
+        slides: windows may have strides, and zeros around a result.
+    """
     order = _order(group)
     for tensor, users in group.users.items():
         if len(users) < 2:
             continue
         problems, exist = {layer: _problem(group, layer) for layer in users}, existing_words(group, tensor)
         sizes, steps, halos = list[int](), list[dict[int, int]](), list[int]()
+        windows = list[dict[int, Window]]()
         for number in range(len(problems[next(iter(users))].tensor(users[next(iter(users))]).projection)):
             together = [(layer, problems[layer].tensor(own).projection[number]) for layer, own in users.items()]
             layer, rank = together[0]
             size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
             if exist is not None:
                 size = exist[number][1] - exist[number][0] + 1
-            stepped = _stepped(group, tensor, together)
+            windows.append(_windows(group, tensor, number, order) if slides else {})
+            stepped = _sliding(group, tensor, number) if windows[-1] else _stepped(group, tensor, together)
             sizes.append(size)
             steps.append({order.index(name): list(problems[name].dimensions).index(at) for name, at in stepped})
             halos.append(max((size - problems[name].dimensions[at] for name, at in stepped), default=0))
@@ -194,7 +202,31 @@ def _shared(group: GroupMapping, buffer: Memory) -> Iterator[Shared]:
             width=round(words * buffer.slices_per_word),
             alike=group.maker(tensor) is not None
             or len({shape_of(problems[name], own) for name, own in users.items()}) == 1,
+            windows=tuple(windows),
         )
+
+
+def _windows(group: GroupMapping, tensor: str, coordinate: int, order: Sequence[str]) -> dict[int, Window]:
+    """Return how the window of each reader slides along a coordinate of a result; empty if one does not."""
+    maker = group.maker(tensor)
+    readers = [layer for layer in group.users[tensor] if layer != maker]
+    windows = {
+        order.index(reader): window
+        for reader in readers
+        if maker is not None and (window := window_at(group, tensor, maker, reader, coordinate)) is not None
+    }
+    return windows if len(windows) == len(readers) else {}
+
+
+def _sliding(group: GroupMapping, tensor: str, coordinate: int) -> list[tuple[str, str]]:
+    """Return layer and dimension of the rows that each user of a result steps along a coordinate with windows."""
+    pairs = list[tuple[str, str]]()
+    for layer, own in group.users[tensor].items():
+        problem = _problem(group, layer)
+        step = stepping(problem, problem.tensor(own), coordinate)
+        assert step is not None, "windows step it"
+        pairs.append((layer, step))
+    return pairs
 
 
 Pair = tuple[int, int]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from tilewright.mapspace.sliding import Window
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
 from tilewright_mappers.fused.parts import Branch
@@ -47,7 +48,7 @@ class Shared:
     the group, and the first one fills it. For each coordinate, `sizes` has the whole size. `steps` has the dimension of
     each layer that steps it; empty: no loop is shared over it. `halos` has the rows of earlier steps that a window
     reads again. `width`: slices of a word in the buffer. `alike`: its readers use the same words, so it may be at home
-    in the buffer; otherwise each keeps tiles of its own.
+    in the buffer; otherwise each keeps tiles of its own. `windows`: for each coordinate, how each reader's window slides.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Shared:
     halos: tuple[int, ...]
     width: int
     alike: bool = True
+    windows: tuple[dict[int, Window], ...] = ()
 
     @cached_property
     def first(self) -> int:

@@ -145,16 +145,24 @@ class TiledGroup:
     def _is_mapped(self, at: int) -> bool:
         return math.isfinite(self.known[at, at, self.objective].energy_pj)
 
-    def _solve(self, first: int, last: int, objective: Objective) -> None:
-        interval = TiledInterval(
+    def interval(self, first: int, last: int) -> TiledInterval:
+        """Return the layers from one to another, which may share loops."""
+        return TiledInterval(
             self.problems[first : last + 1],
             *self.within(first, last),
             self._axes(first, last) if self._may_share(first, last) else (),
             self.group.architecture,
             self.home,
         )
+
+    def _solve(self, first: int, last: int, objective: Objective) -> None:
         self.known[first, last, objective] = fused_interval(
-            interval, first, self.branches[objective], objective, self._separate(first, last, objective), self.limits
+            self.interval(first, last),
+            first,
+            self.branches[objective],
+            objective,
+            self._separate(first, last, objective),
+            self.limits,
         )
 
     def _may_share(self, first: int, last: int) -> bool:
@@ -188,7 +196,11 @@ class TiledGroup:
                 {at - first: dimension for at, dimension in own.items() if first <= at <= last} for own in tensor.steps
             )
             made = tensor.made and first <= tensor.first
-            inside = replace(tensor, users=users, steps=steps, made=made)
+            windows = tuple(
+                {at - first: window for at, window in own.items() if first <= at <= last} if made else {}
+                for own in tensor.windows
+            )
+            inside = replace(tensor, users=users, steps=steps, made=made, windows=windows)
             if tensor.made and not made:
                 problems = {at: self.problems[first + at] for at in users}
                 shapes = {shape_of(problem, problem.tensors[users[at]].name) for at, problem in problems.items()}
@@ -289,6 +301,7 @@ class Tree:
         self.inner = search.group.architecture.cluster_of(search.home.name).name
         self.names = {(layer, own): t for t, users in search.group.users.items() for layer, own in users.items()}
         self.names_of_axes = AxisNames()
+        self.paces: dict[str, dict[str, dict[str, int]]] = {}
 
     def group(self) -> GroupMapping:
         at_home = set[str]()
@@ -308,7 +321,7 @@ class Tree:
         else:
             tree["branches"] = branches
         return GroupMapping.model_validate(
-            self.group_before.to_data() | {"axes": self.names_of_axes.axes, "tree": tree}
+            self.group_before.to_data() | {"axes": self.names_of_axes.axes, "paces": self.paces, "tree": tree}
         )
 
     def _part(self, part: Fused, at_home: set[str]) -> list[dict[str, Any]]:
@@ -327,10 +340,21 @@ class Tree:
         entries: list[dict[str, Any]] = [{"target": self.inner, "keep": self._kept(part, choice, 0)}]
         for depth, (axis, tile) in enumerate(choice.loops, 1):
             name = self.names_of_axes.of(self.search.problems[part.first :], axis)
+            self._note_paces(part, choice, name, axis)
             kept = self._kept(part, choice, depth)
             entries.append({"target": self.inner, "keep": kept, "temporal_tile_sizes": {name: tile}})
         entries[-1]["keep"] += homes
         return [{"entries": entries, "branches": branches}]
+
+    def _note_paces(self, part: Fused, choice: Choice, name: str, axis: Axis) -> None:
+        """Take note of the rows that layers take for each row of an axis, and of their starts."""
+        interval = self.search.interval(part.first, part.first + len(choice.cases) - 1)
+        pace = interval.paces[axis]
+        if not pace.slides and set(pace.rows) == {1}:
+            return
+        starts = choice.starts if axis == choice.loops[-1][0] else (0,) * len(choice.starts)
+        for problem, rows, start in zip(interval.problems, pace.rows, starts, strict=True):
+            self.paces.setdefault(name, {})[problem.name] = {"rows": rows, "start": start}
 
     def _homes(self, part: Fused, choice: Choice) -> list[str]:
         within, _ = self.search.within(part.first, part.first + len(choice.cases) - 1)

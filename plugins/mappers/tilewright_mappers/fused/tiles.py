@@ -1,8 +1,9 @@
 """Search of groups on any hierarchy: loops that all layers of an interval share, and branches that the host maps.
 
 An interval of layers has one nest of shared loops, from the outermost memory to the home. Each visit of its steps runs
-all layers, in sequence, on the tiles that the loops leave. A *choice* has the tile of each shared axis, and the order of
-the loops. Of each tensor that a layer makes for others, it has whether the tile is at home between them. Of each other
+all layers, in sequence, on the tiles that the loops leave. The last loop may step rows that windows read: then layers
+start one after the other, and the home keeps the rows that are read again. A *choice* has the tile of each shared axis,
+and the order of the loops. Of each tensor that a layer makes for others, it has whether the tile is at home between them. Of each other
 operand, it has the place of a tile at home, outside some of the loops, or none.
 
 The host's mapper of layers gives the costs of a visit (`BranchMapper`). So energy and cycles of a choice are sums over its
@@ -15,14 +16,19 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.mapspace.sliding import Window, alive_rows
 from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper
-from tilewright.prices import leakage_pj, prices_of, tensor_pj
+from tilewright.prices import leakage_pj, port_limits, prices_of, tensor_pj, transfer_cycles
+from tilewright.reports import Limit
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem, Tensor
@@ -46,13 +52,12 @@ Key = tuple[str, str, frozenset[str], int]
 class Kept:
     """A tile of an operand that the home keeps outside some of the shared loops.
 
-    `users`: layer -> its number of the tensor. `depth`: shared loops outside the tile. `fills`: how often it is filled.
+    `users`: layer -> its number of the tensor. `depth`: shared loops outside the tile. `moved`: words that fill it in all steps.
     """
 
     users: tuple[Pair, ...]
     depth: int
-    fills: int
-    words: int
+    moved: int
     bits: int
 
 
@@ -60,15 +65,101 @@ class Kept:
 class Choice:
     """A way to fuse the layers of an interval.
 
-    `loops`: axis and tile, outermost first. `homes`: positions among the shared tensors. `cases`: the branch of each layer.
+    `loops`: axis and tile, outermost first. `homes`: positions among the shared tensors. `cases`: the branch of each layer,
+    and `visits`: how often it runs. `starts`: row of the last axis at which each layer starts. `fills`: ports that fill
+    kept tiles, for each layer.
     """
 
     loops: tuple[tuple[Axis, int], ...]
     homes: tuple[int, ...]
     kept: tuple[Kept, ...]
     cases: tuple[BranchCase, ...]
-    visits: int
+    visits: tuple[int, ...]
     energy_pj: float
+    starts: tuple[int, ...]
+    fills: tuple[tuple[Limit, ...], ...]
+
+    def cycles(self, at: int, cost: BranchCost) -> float:
+        """Return the cycles of all visits of a layer, whose tiles are filled meanwhile."""
+        visits = self.visits[at]
+        busy = {(limit.name, limit.action): limit.words or 0 for limit in cost.limits}
+        filling = (
+            transfer_cycles(fill.words_per_cycle, (fill.words or 0) + visits * busy.get((fill.name, fill.action), 0))
+            for fill in self.fills[at]
+            if fill.words_per_cycle is not None
+        )
+        return max(visits * cost.cycles, *filling, 0)
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """Rows that each layer takes for one row of an axis, and its length in rows of the axis.
+
+    `windows`: maker, reader and window for each result that layers exchange. `slides`: a step reads rows of earlier steps.
+    """
+
+    rows: tuple[int, ...]
+    lengths: tuple[int, ...]
+    windows: tuple[tuple[int, int, Window], ...]
+
+    @cached_property
+    def slides(self) -> bool:
+        return len(set(self.lengths)) > 1 or any(window.stays for *_, window in self.windows)
+
+    def starts(self, tile: int) -> tuple[int, ...]:
+        """Return the row at which each layer starts, at the earliest."""
+        starts = [0] * len(self.rows)
+        for maker, reader, window in self.windows:
+            starts[reader] = max(starts[reader], starts[maker] + window.least_lag(tile))
+        return tuple(starts)
+
+    def tiles(self) -> list[int]:
+        """Return the tiles of shared loops, the whole axis first."""
+        if not self.slides:
+            return divisors(self.lengths[0])[::-1]
+        common = math.gcd(*self.lengths)
+        return [max(self.lengths), *(tile for tile in divisors(common)[::-1] if tile < min(self.lengths))]
+
+
+def pacing(problems: Sequence[Problem], axis: Axis, tensors: Sequence[Shared]) -> Pacing | None:
+    """Return the pace of each layer along an axis that steps the results that they exchange; None if there is none."""
+    found, rates = list[tuple[int, int, Window]](), dict[int, Fraction]()
+    for tensor in tensors:
+        coordinate = tensor.stepped(0, axis)
+        if coordinate is None:
+            return None
+        windows = tensor.windows[coordinate]
+        if not windows and tensor.halos[coordinate]:
+            return None
+        found += [(tensor.first, reader, window) for reader, window in windows.items()]
+    ahead = [(maker, reader, Fraction(window.stride)) for maker, reader, window in found]
+    for start in range(len(axis)):
+        rates.setdefault(start, Fraction(1))
+        todo = [start]
+        while todo:
+            layer = todo.pop()
+            for maker, reader, stride in ahead:
+                for other, rate in ((maker, rates[layer] * stride), (reader, rates[layer] / stride)):
+                    if layer not in (maker, reader) or other == layer:
+                        continue
+                    if other not in rates:
+                        rates[other] = rate
+                        todo.append(other)
+                    elif rates[other] != rate:
+                        return None
+    scale = Fraction(
+        math.lcm(*(rate.denominator for rate in rates.values())), math.gcd(*(rate.numerator for rate in rates.values()))
+    )
+    rows = [int(rates[at] * scale) for at in range(len(axis))]
+    sizes = [problem.sizes[dimension] for problem, dimension in zip(problems, axis, strict=True)]
+    if any(size % own for size, own in zip(sizes, rows, strict=True)):
+        return None
+    lengths = [size // own for size, own in zip(sizes, rows, strict=True)]
+    placed = [
+        (maker, reader, replace(window, made=rows[maker], taken=rows[reader], length=lengths[reader]))
+        for maker, reader, window in sorted(found, key=lambda row: row[:2])
+    ]
+    return Pacing(tuple(rows), tuple(lengths), tuple(placed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,33 +353,34 @@ class TiledInterval:
             for at in self.made
             if all(home.may_hold(problems[layer].tensors[own]) for layer, own in shared[at].users.items())
         ]
-        self.axes = [axis for axis in axes if self._may_loop(axis)]
+        paces = {axis: self._pacing(axis) for axis in axes}
+        self.paces = {axis: pace for axis, pace in paces.items() if pace is not None}
 
-    def _may_loop(self, axis: Axis) -> bool:
-        """Return whether the layers may share a loop over an axis that no sum crosses."""
+    def _pacing(self, axis: Axis) -> Pacing | None:
+        """Return the pace of each layer in a shared loop over an axis; None if a sum crosses it, or layers step it apart."""
         for at, dimension in enumerate(axis):
             problem = self.problems[at]
             name = list(problem.dimensions)[dimension]
             if name not in problem.output.dimensions:
-                return False
-        for tensor in (*(self.shared[at] for at in self.made), *self.leaving):
-            coordinate = tensor.stepped(0, axis)
-            if coordinate is None or tensor.halos[coordinate]:
-                return False
+                return None
+        pace = pacing(self.problems, axis, [*(self.shared[at] for at in self.made), *self.leaving])
         sizes = {self.problems[at].sizes[dimension] for at, dimension in enumerate(axis)}
-        return len(sizes) == 1
+        return pace if pace is not None and (pace.windows or len(sizes) == 1) else None
 
     def choices(self) -> Iterator[Choice]:
         """Yield all choices that fit the home."""
-        sizes = [self.problems[0].sizes[axis[0]] for axis in self.axes]
-        for tiles in itertools.product(*(divisors(size)[::-1] for size in sizes)):  # large tiles bound small ones
+        axes, sizes = list(self.paces), [max(pace.lengths) for pace in self.paces.values()]
+        for tiles in itertools.product(*(pace.tiles() for pace in self.paces.values())):  # large tiles bound small ones
             if not self._is_once(tiles, sizes):
                 continue
-            loops = [(axis, tile) for axis, tile, size in zip(self.axes, tiles, sizes, strict=True) if tile < size]
+            loops = [(axis, tile) for axis, tile, size in zip(axes, tiles, sizes, strict=True) if tile < size]
+            sliding = [loop for loop in loops if self.paces[loop[0]].slides]
+            if len(sliding) > 1:
+                continue  # a home keeps rows along one axis
             seen = set[object]()
-            for order in itertools.permutations(loops):
-                for choice in self._of_order(order):
-                    key = choice.homes, frozenset((kept.users, kept.fills, kept.words) for kept in choice.kept)
+            for order in itertools.permutations(loop for loop in loops if loop not in sliding):
+                for choice in self._of_order((*order, *sliding)):
+                    key = choice.homes, frozenset((kept.users, kept.moved, kept.bits) for kept in choice.kept)
                     if key not in seen:
                         seen.add(key)
                         yield choice
@@ -297,7 +389,7 @@ class TiledInterval:
         """Return whether no dimension of a layer is stepped by two axes."""
         used = [
             (at, dimension)
-            for axis, tile, size in zip(self.axes, tiles, sizes, strict=True)
+            for axis, tile, size in zip(self.paces, tiles, sizes, strict=True)
             if tile < size
             for at, dimension in enumerate(axis)
         ]
@@ -308,8 +400,12 @@ class TiledInterval:
         sizes = dict(self.problems[at].dimensions)
         names = list(sizes)
         for axis, tile in loops:
-            sizes[names[axis[at]]] = tile
+            sizes[names[axis[at]]] = tile * self.paces[axis].rows[at]
         return sizes
+
+    def _trips(self, at: int, loops: Sequence[tuple[Axis, int]]) -> int:
+        """Return the steps of a layer in some shared loops."""
+        return math.prod(self.paces[axis].lengths[at] // tile for axis, tile in loops)
 
     def _bits(self, users: Sequence[Pair], loops: Sequence[tuple[Axis, int]]) -> tuple[int, int]:
         """Return words and bits of a tensor's tile inside some loops; the widest use decides."""
@@ -321,17 +417,45 @@ class TiledInterval:
             bits = max(bits, words * self.home.bits_of(tensor))
         return words, bits
 
+    def _home_bits(self, shared: Shared, loops: Sequence[tuple[Axis, int]], starts: Sequence[int]) -> tuple[int, bool]:
+        """Return the room of a result at home, and whether rows of it stay between the steps of the last loop."""
+        users = list(shared.users.items())
+        bits = self._bits(users, loops)[1]
+        coordinate = shared.stepped(0, loops[-1][0]) if loops else None
+        if coordinate is None or not self.paces[loops[-1][0]].slides:
+            return bits, False
+        axis, tile = loops[-1]
+        windows = [
+            replace(window, lag=starts[reader] - starts[maker])
+            for maker, reader, window in self.paces[axis].windows
+            if maker == shared.first and reader in shared.users
+        ]
+        if not any(window.stays for window in windows):
+            return bits, False
+        boxes = []
+        for at, own in users:
+            sizes, tensor = self._tile(at, loops), self.problems[at].tensors[own]
+            boxes.append(
+                [1 + sum(c * (sizes[name] - 1) for name, c in rank.terms.items()) for rank in tensor.projection]
+            )
+        rows = alive_rows(windows, tile)
+        words = math.prod(
+            rows if at == coordinate else max(column) for at, column in enumerate(zip(*boxes, strict=True))
+        )
+        return words * max(self.home.bits_of(self.problems[at].tensors[own]) for at, own in users), True
+
     def _of_order(self, order: Sequence[tuple[Axis, int]]) -> Iterator[Choice]:
         """Yield the choices with some loops in an order."""
         tiles = [
             self.problems[at].replace({f"dimensions.{name}": size for name, size in self._tile(at, order).items()})
             for at in range(len(self.problems))
         ]
-        visits = math.prod(self.problems[0].sizes[axis[0]] // tile for axis, tile in order)
+        visits = tuple(self._trips(at, order) for at in range(len(self.problems)))
+        starts = self.paces[order[-1][0]].starts(order[-1][1]) if order else (0,) * len(self.problems)
         places = [self._places(users, order) for users in self._external()]
         for homes in _subsets(self.able):
             own = {pair for at in homes for pair in self.shared[at].users.items()}
-            room_of = {at: self._bits(list(self.shared[at].users.items()), order)[1] for at in homes}
+            room_of = {at: self._home_bits(self.shared[at], order, starts) for at in homes}
             for kept in itertools.product(*places):
                 some = tuple(place for place in kept if place is not None)
                 if not homes and not some and order:
@@ -342,15 +466,15 @@ class TiledInterval:
                 for at, problem in enumerate(tiles):
                     alive = sum(
                         bits
-                        for number, bits in room_of.items()
-                        if self.shared[number].first <= at <= self.shared[number].last
+                        for number, (bits, stays) in room_of.items()
+                        if stays or self.shared[number].first <= at <= self.shared[number].last
                     )
                     names = frozenset(problem.tensors[t].name for layer, t in at_home if layer == at)
                     cases.append(BranchCase(problem, names, base + alive, self.problems[at]))
                 if any(case.reserved_bits > self.room for case in cases):
                     continue
-                energy = sum(self._fill_pj(place) for place in some)
-                yield Choice(tuple(order), homes, some, tuple(cases), visits, energy)
+                energy, fills = sum(self._fill_pj(place) for place in some), self._fill_limits(some)
+                yield Choice(tuple(order), homes, some, tuple(cases), visits, energy, starts, fills)
 
     def _external(self) -> list[tuple[Pair, ...]]:
         """Return the users of each operand that no layer of the interval makes, and that the home may keep."""
@@ -365,19 +489,18 @@ class TiledInterval:
         return [users for users in groups if all(self._may_keep(*pair) for pair in users)]
 
     def _may_keep(self, at: int, own: int) -> bool:
-        """Return whether the home may keep a tensor whose coordinates are single dimensions."""
+        """Return whether the home may keep a tensor, no dimension of which is in two coordinates."""
         tensor = self.problems[at].tensors[own]
         terms = [name for rank in tensor.projection for name in rank.terms]
-        plain = all(set(rank.terms.values()) == {1} and len(rank.terms) == 1 for rank in tensor.projection)
-        return plain and len(set(terms)) == len(terms) and self.home.may_hold(tensor)
+        return len(set(terms)) == len(terms) and self.home.may_hold(tensor)
 
     def _places(self, users: Sequence[Pair], order: Sequence[tuple[Axis, int]]) -> list[Kept | None]:
         """Return where a tile of an operand may be kept: right outside a loop that does not move it.
 
-        Elsewhere a place inside that loop has fewer words, and is filled as often. Right outside the branches, only an operand
-        of several layers gains.
+        Elsewhere a place inside that loop has fewer words, and is filled as often. Right outside the branches, an operand
+        of several layers gains, and one whose window slides along the last loop: only new rows are filled there.
         """
-        moving = []
+        moving, several = [], len(users) > 1
         for axis, _ in order:
             moved = {
                 list(self.problems[at].dimensions)[axis[at]] in self.problems[at].tensors[own].dimensions
@@ -386,30 +509,71 @@ class TiledInterval:
             if len(moved) > 1:
                 return [None]  # one layer would need another tile than the others
             moving.append(moved == {True})
-        several = len(users) > 1
+        sliding = [self._new_rows(users[0], loop) is not None for loop in order]
+        if several and any(sliding):
+            return [None]
         places: list[Kept | None] = [None]
         for depth in range(len(order) + 1):
-            if (depth == len(order) and several) or (depth < len(order) and not moving[depth]):
-                outside = order[:depth]
+            outside, is_last = order[:depth], depth == len(order)
+            if any(sliding[: depth - 1]) or (depth and sliding[depth - 1] and not is_last):
+                continue  # its window would slide along a loop that is not the last one
+            if is_last and several and order and moving[-1] and self.paces[order[-1][0]].slides:
+                continue  # layers that start at different times need different tiles
+            if (is_last and (several or (depth and sliding[-1]))) or (not is_last and not moving[depth]):
                 words, bits = self._bits(users, outside)
-                fills = math.prod(self.problems[0].sizes[axis[0]] // tile for axis, tile in outside)
+                trips = self._trips(users[0][0], outside)
+                moved_words = trips * words
+                if depth and sliding[-1] and is_last:
+                    new = self._new_rows(users[0], order[-1])
+                    assert new is not None, "it slides"
+                    rows, all_rows = new
+                    sweeps = self._trips(users[0][0], order[:-1])
+                    moved_words = words * sweeps + (trips - sweeps) * words // all_rows * rows
                 if bits <= self.room:
-                    places.append(Kept(tuple(users), depth, fills, words, bits))
+                    places.append(Kept(tuple(users), depth, moved_words, bits))
         return places
+
+    def _new_rows(self, user: Pair, loop: tuple[Axis, int]) -> tuple[int, int] | None:
+        """Return the rows of an operand that are new at a step of a loop, and all rows of its tile; None if all are new."""
+        at, own = user
+        problem = self.problems[at]
+        name, sizes = list(problem.dimensions)[loop[0][at]], self._tile(at, [loop])
+        for rank in problem.tensors[own].projection:
+            if name in rank.terms:
+                rows = 1 + sum(c * (sizes[other] - 1) for other, c in rank.terms.items())
+                new = rank.terms[name] * sizes[name]
+                return (new, rows) if new < rows else None
+        return None
 
     def fill_once_pj(self, at: int, own: int) -> float:
         """Return pJ that fill the home with a whole tensor of a layer."""
         problem = self.problems[at]
         words = problem.tensor_words(problem.tensors[own])
-        return self._fill_pj(Kept(((at, own),), 0, 1, words, 0))
+        return self._fill_pj(Kept(((at, own),), 0, words, 0))
 
     def _fill_pj(self, kept: Kept) -> float:
         at, own = kept.users[0]
         tensor = self.problems[at].tensors[own]
         outer = self.outer.memory_for(tensor)
         assert outer is not None, "the outermost cluster may hold all tensors"
-        words = kept.words * kept.fills
-        return tensor_pj(outer, tensor, words, 0, 0) + tensor_pj(self.home, tensor, 0, words, 0)
+        return tensor_pj(outer, tensor, kept.moved, 0, 0) + tensor_pj(self.home, tensor, 0, kept.moved, 0)
+
+    def _fill_limits(self, some: Sequence[Kept]) -> tuple[tuple[Limit, ...], ...]:
+        """Return the ports of both memories that fill the tiles of each layer."""
+        limits = list[tuple[Limit, ...]]()
+        for layer, problem in enumerate(self.problems):
+            moved = dict[str, tuple[Counter[int], Counter[int]]]()
+            memories = dict[str, Memory]()
+            for kept in some:
+                at, own = kept.users[0]
+                outer = self.outer.memory_for(problem.tensors[own]) if at == layer else None
+                for memory, is_written in ((outer, False), (self.home, True)) if outer is not None else ():
+                    assert memory is not None
+                    memories[memory.name] = memory
+                    slices = kept.moved * memory.slices_of(problem.tensors[own])
+                    moved.setdefault(memory.name, (Counter(), Counter()))[is_written][0] += slices
+            limits.append(tuple(port_limits(list(memories.values()), moved)))
+        return tuple(limits)
 
 
 def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -437,9 +601,9 @@ def fused_interval(
 
     def lower(choice: Choice) -> float:
         energy, cycles = choice.energy_pj, 0.0
-        for case in choice.cases:
-            least = branches.least(case, choice.visits)
-            energy, cycles = energy + least[0], cycles + least[1]
+        for case, visits, fills in zip(choice.cases, choice.visits, choice.fills, strict=True):
+            least = branches.least(case, visits)
+            energy, cycles = energy + least[0], cycles + max(least[1], *(fill.cycles for fill in fills), 0.0)
         return objective.value(energy, cycles)
 
     counter = itertools.count()
@@ -483,8 +647,9 @@ def fused_interval(
                 branches.ask(missing)
                 continue
             costs = [branches.costs(case) for case in choice.cases]
-            energy = choice.energy_pj + choice.visits * math.fsum(cost.energy_pj for cost in costs)
-            cycles = choice.visits * math.fsum(cost.cycles for cost in costs)
+            pairs = list(zip(choice.visits, costs, strict=True))
+            energy = choice.energy_pj + math.fsum(visits * cost.energy_pj for visits, cost in pairs)
+            cycles = math.fsum(choice.cycles(at, branches.best(case)) for at, case in enumerate(choice.cases))
             if math.isfinite(energy):
                 least_known = min(least_known, now)
             if objective.value(energy, cycles) < best_value:
