@@ -303,17 +303,18 @@ def _data(
         own = [name for name, place in kept.items() if place == depth]
         entries.append({"target": "Home", "keep": own, "temporal_tile_sizes": {axis: tile}})
     entries[-1]["keep"] += at_home
-    plain = group.to_data()["tree"]["branches"]
-    data = group.to_data() | {"axes": axes, "tree": {"entries": entries, "branches": plain}}
+    whole: dict[str, Any] = group.to_data()
+    plain = whole["tree"]["branches"]
+    data = whole | {"axes": axes, "tree": {"entries": entries, "branches": plain}}
     starts = [0]
     for at in range(1, len(numbers)):
         for start in itertools.count(0, step or 1):
             if start > 40 * (step or 1):
                 return None
-            own = [*starts, start, *([start] * (len(numbers) - at - 1))]
+            early: list[int] = [*starts, start, *([start] * (len(numbers) - at - 1))]
             if step is None:
                 break
-            paces = {f"L{n}": {"rows": rates[k], "start": own[k]} for k, n in enumerate(numbers)}
+            paces = {f"L{n}": {"rows": rates[k], "start": early[k]} for k, n in enumerate(numbers)}
             built = GroupMapping.model_validate(data | {"paces": {"P": paces}})
             where = f"tensor T{numbers[at]},"
             reasons = group_legality(built).reasons
@@ -323,8 +324,8 @@ def _data(
     if step is not None:
         paces = {f"L{n}": {"rows": rates[k], "start": starts[k]} for k, n in enumerate(numbers)}
         data |= {"paces": {"P": paces}}
-    reasons = [reason for reason in group_legality(GroupMapping.model_validate(data)).reasons if reason.code != "alive"]
-    return None if reasons else (data, starts)
+    verdict = group_legality(GroupMapping.model_validate(data))
+    return None if any(reason.code != "alive" for reason in verdict.reasons) else (data, starts)
 
 
 def brute(case: Stack, table: BranchTable) -> float:

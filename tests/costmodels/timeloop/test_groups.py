@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from support import sliding_groups
 from support.groups import compared, figures
 from support.profiles import scaled
 from tilewright.application.run.evaluation import build_model, evaluate_group
@@ -101,6 +102,15 @@ def test_random_padded_groups_count_as_executed(seed: int) -> None:
     outcome = compared(seed, ("window", "convolutions", "bottleneck"), padding=1)
     assume(outcome != "illegal" and "refused by timeloop" not in outcome)
     assert outcome.startswith("equal")
+
+
+@scaled(3)
+@given(st.integers(0, 2**32))
+def test_random_stacks_of_convolutions_count_as_executed(seed: int) -> None:
+    """Strides, padding, and layers that start late in a shared loop over rows; `support.sliding_groups` runs thousands."""
+    outcome = sliding_groups.outcome(seed)
+    assume("illegal" not in outcome and outcome != "no whole rows")
+    assert "WRONG" not in outcome and "refused" not in outcome
 
 
 @given(st.integers(0, 2**32))

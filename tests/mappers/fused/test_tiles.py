@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from support import EXAMPLE_FILES
+from support import EXAMPLE_FILES, tiled_stacks
 from support.profiles import first
 from support.tiled_groups import outcome
 from tilewright.application.run.evaluation import build_model, evaluate_group
@@ -84,6 +84,12 @@ def attention() -> GroupMapping:
 def test_groups_cost_what_brute_force_finds(seed: int) -> None:
     """The brute force tries all nests of shared loops, and all places of all tensors."""
     assert "WRONG" not in outcome(seed)
+
+
+@pytest.mark.parametrize("seed", first(2, 8, 29, 25, 18))
+def test_stacks_of_convolutions_cost_what_brute_force_finds(seed: int) -> None:
+    """A shared loop may step rows that windows read, with strides and zeros around."""
+    assert "WRONG" not in tiled_stacks.outcome(seed)
 
 
 @pytest.mark.parametrize("objective", first(1, ENERGY, CYCLES, EDP))

@@ -456,11 +456,11 @@ def _built(workload: Workload, layers: Sequence[Layer], architecture: Architectu
     group = GroupMapping.model_validate(data)
     padded = [is_padded(group, edge.tensor) for edge in group.edges]
     if any(padded):  # a layer on its own counts its padding as words, so these layers do, too
-        own = [
+        stored = [
             edge | {"zeros": zeros} | ({"sizes": None} if zeros else {})
             for edge, zeros in zip(edges, padded, strict=True)
         ]
-        group = GroupMapping.model_validate(data | {"edges": own})
+        group = GroupMapping.model_validate(data | {"edges": stored})
     return NetworkGroup(group, FrozenDict(dimensions), tuple(found.left_out), FrozenDict(rows))
 
 

@@ -190,15 +190,20 @@ def _only(
         kept = [renamed.get(name, name) for name in entry.get("keep") or () if users[name].keys() & set(names)]
         return entry | {"keep": kept}
 
-    axes = {
-        axis: {layer: own for layer, own in layers.items() if layer in names}
-        for axis, layers in data.get("axes", {}).items()
-    }
+    def among(key: str) -> dict[str, dict[str, Any]]:
+        """Return the entries of some layers, on each axis that joins several of them."""
+        own = {
+            axis: {layer: told for layer, told in layers.items() if layer in names}
+            for axis, layers in data.get(key, {}).items()
+        }
+        return {axis: layers for axis, layers in own.items() if len(layers) > 1}
+
     return GroupMapping.model_validate(
         data
         | {
             "name": " + ".join(names),
-            "axes": {axis: layers for axis, layers in axes.items() if len(layers) > 1},
+            "axes": among("axes"),
+            "paces": among("paces"),
             "edges": edges,
             "tree": part | {"entries": [named(entry) for entry in (*outside, *part["entries"])]},
             "layers": [layer for layer in data["layers"] if layer["name"] in names],

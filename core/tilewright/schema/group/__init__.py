@@ -395,8 +395,8 @@ class GroupMapping(Printed, FileModel):
 
     def rows(self, axis: str, layer: str) -> int:
         """Return a layer's rows for each row of an axis."""
-        pace = self.paces.get(axis, {}).get(layer)
-        return 1 if pace is None else pace.rows
+        paces = self.paces.get(axis) or FrozenDict()
+        return paces[layer].rows if layer in paces else 1
 
     def length(self, axis: str, layer: str) -> int:
         """Return the rows of an axis that a layer takes."""
@@ -404,7 +404,7 @@ class GroupMapping(Printed, FileModel):
 
     def starts(self, axis: str, layers: Iterable[str]) -> dict[str, int]:
         """Return the row of a shared loop of some layers at which each of them starts; the first one is at 0."""
-        paces = self.paces.get(axis, {})
+        paces = self.paces.get(axis) or FrozenDict()
         return _starts({layer: (self.length(axis, layer), _start(paces.get(layer))) for layer in layers})
 
     def extent(self, axis: str, layers: Iterable[str]) -> int:

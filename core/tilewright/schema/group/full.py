@@ -45,9 +45,9 @@ class FullGroupLayer(Model):
     dimensions: FrozenDict[str, int]
     """Dimension -> its size."""
     skipped: FrozenDict[str, int]
-    """Dimension -> first iterations of its loops that execute nothing: shared loops step larger layers, and all end together.
+    """Dimension -> first iterations of its loops that execute nothing, since other layers start earlier.
 
-    The loops step `skipped` more iterations than the dimension has, and iteration i of them is i - `skipped` of the layer.
+    Iteration i of the loops is i - `skipped` of the layer. Those after the dimension's last one execute nothing, too.
     """
     tensors: tuple[FullGroupTensor, ...]
     """Tensors of the layer."""

@@ -84,11 +84,15 @@ class Choice:
         visits = self.visits[at]
         busy = {(limit.name, limit.action): limit.words or 0 for limit in cost.limits}
         filling = (
-            transfer_cycles(fill.words_per_cycle, (fill.words or 0) + visits * busy.get((fill.name, fill.action), 0))
+            float(
+                transfer_cycles(
+                    fill.words_per_cycle, (fill.words or 0) + visits * busy.get((fill.name, fill.action), 0)
+                )
+            )
             for fill in self.fills[at]
             if fill.words_per_cycle is not None
         )
-        return max(visits * cost.cycles, *filling, 0)
+        return max([visits * cost.cycles, *filling])
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Pacing:
     def tiles(self) -> list[int]:
         """Return the tiles of shared loops, the whole axis first."""
         if not self.slides:
-            return divisors(self.lengths[0])[::-1]
+            return list(divisors(self.lengths[0])[::-1])
         common = math.gcd(*self.lengths)
         return [max(self.lengths), *(tile for tile in divisors(common)[::-1] if tile < min(self.lengths))]
 
@@ -489,7 +493,7 @@ class TiledInterval:
         return [users for users in groups if all(self._may_keep(*pair) for pair in users)]
 
     def _may_keep(self, at: int, own: int) -> bool:
-        """Return whether the home may keep a tensor, no dimension of which is in two coordinates."""
+        """Return whether the home may keep a tensor, whose dimensions are in one coordinate each."""
         tensor = self.problems[at].tensors[own]
         terms = [name for rank in tensor.projection for name in rank.terms]
         return len(set(terms)) == len(terms) and self.home.may_hold(tensor)
