@@ -23,6 +23,12 @@ from tilewright.schema.objective import Objective
 Rows = Sequence[Mapping[str, Any]]
 
 
+def _named(layer: Mapping[str, Any]) -> str:
+    """Return the name of a layer; with that of its weights, if the network's file only numbers its operators."""
+    origin = (layer.get("origins") or {}).get(layer["name"]) or {}
+    return f"{layer['name']} {weights}" if (weights := origin.get("weights")) else str(layer["name"])
+
+
 @dataclass(frozen=True)
 class NetworkPlots:
     """Charts of mapped layers.
@@ -48,7 +54,7 @@ class NetworkPlots:
 
     @property
     def _names(self) -> list[str]:
-        return [layer["name"] + (f" x{layer['count']}" if layer["count"] > 1 else "") for layer in self.mapped]
+        return [_named(layer) + (f" x{layer['count']}" if layer["count"] > 1 else "") for layer in self.mapped]
 
     def _stacked(self, title: str, parts: Sequence[Mapping[str, float]], unit: str) -> Drawing:
         """Return bars of the parts of each layer; all executions count."""
@@ -101,7 +107,7 @@ class NetworkPlots:
         """Return MACs per cycle over MACs per word of the outermost memory's busiest port."""
         pairs = [(layer, port) for layer in self.mapped if (port := self.port(layer)) is not None]
         points = [
-            RooflinePoint(layer["name"], layer["macs"] / port["words"], layer["macs"] / layer["best"]["cycles"])
+            RooflinePoint(_named(layer), layer["macs"] / port["words"], layer["macs"] / layer["best"]["cycles"])
             for layer, port in pairs
         ]
         rates = [port["words_per_cycle"] for _, port in pairs if port["words_per_cycle"]]
@@ -109,7 +115,7 @@ class NetworkPlots:
 
     def convergence(self) -> Drawing:
         """Return the best value of each search over the number of evaluated mappings."""
-        histories = {layer["name"]: layer["search"]["history"] for layer in self.mapped}
+        histories = {_named(layer): layer["search"]["history"] for layer in self.mapped}
         search = self.mapped[0]["search"] if len(self.mapped) == 1 else {}
         bound, claimed_by = search.get("lower_bound"), search.get("claimed_by")
         return convergence(

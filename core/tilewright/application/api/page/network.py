@@ -127,13 +127,14 @@ def _told(view: str, totals: Mapping[str, Any], listed: bool) -> Iterator[tuple[
 def _layer_table(data: Mapping[str, Any]) -> Table:
     totals = data["totals"]
     count = sum(layer["count"] for layer in data["layers"])
-    energy, cycles, *others = COSTS.shown("page", lambda layer: layer["best"])
+    whole = {"stride": "", "dilation": "", "count": count, "macs": totals["macs"]}
+    energy, cycles, *others = COSTS.shown("page", lambda layer: layer["best"], totals)
     columns: list[Shown[Layer]] = [
         Shown("layer", itemgetter("name"), "total"),
         *([Shown("origin", _origin)] if any(layer.get("origins") for layer in data["layers"]) else []),
         Shown(SIZES, _shape),
-        *PROBLEMS.shown("page", lambda layer: layer, {"count": count, "macs": totals["macs"]}, known=data["layers"]),
-        energy,
+        *PROBLEMS.shown("page", lambda layer: layer, whole, known=data["layers"]),
+        replace(energy, total=""),
         Shown(
             numbers("energy x count", "pJ", like="energy"),
             lambda layer: _times(layer, "energy_pj"),
@@ -144,7 +145,7 @@ def _layer_table(data: Mapping[str, Any]) -> Table:
             lambda layer: _share(_times(layer, "energy_pj"), totals["energy_pj"]),
             _share(totals["energy_pj"], totals["energy_pj"]),
         ),
-        cycles,
+        replace(cycles, total=""),
         Shown(numbers("cycles x count", like="cycles"), lambda layer: _times(layer, "cycles"), totals["cycles"]),
         *others,
         Shown(numbers("utilization", "%", decimals=1), lambda layer: _scaled(layer["best"]["utilization"], 100)),

@@ -37,6 +37,15 @@ def page(
     Raises:
         InputError, UnknownNameError: The source has nothing to show.
         OutputError: The page cannot be written.
+
+    Example:
+        >>> import tilewright as tw
+        >>> import tempfile
+        >>> report = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     size = tw.page(report.save(folder), f"{folder}/page.html").stat().st_size
+        >>> size > 10_000
+        True
     """
     paths = [Path(folder) for folder in ([source] if isinstance(source, str | os.PathLike) else source)]
     if not 1 <= len(paths) <= 2:
