@@ -57,7 +57,13 @@ class Location:
 
 
 class Reason(Model):
-    """One reason for a refusal."""
+    """One reason for a refusal.
+
+    Example:
+        >>> from tilewright.plugin import Reason
+        >>> print(Reason(code="size", where="K", message="too large"))
+        K: too large [size]
+    """
 
     code: str
     """Stable code of the kind of reason."""
@@ -71,7 +77,14 @@ class Reason(Model):
 
 
 class Verdict(Model):
-    """List of reasons, true if empty. Verdicts can be added."""
+    """List of reasons, true if empty. Verdicts can be added.
+
+    Example:
+        >>> from tilewright.plugin import Reason, Verdict
+        >>> verdict = Verdict(reasons=(Reason(code="size", where="K", message="too large"),))
+        >>> bool(verdict), bool(Verdict())
+        (False, True)
+    """
 
     reasons: tuple[Reason, ...] = ()
 
@@ -87,6 +100,14 @@ class TilewrightError(Exception):
 
     `hint` explains what to type or change next. `exit_code` is the exit code of the command line.
     Both texts may contain words from files. They are shortened and made printable.
+
+    Example:
+        >>> import tilewright as tw
+        >>> try:
+        ...     tw.load("eyeris", "architecture")
+        ... except tw.TilewrightError as error:
+        ...     print(error.code)
+        unknown_name
     """
 
     code: ClassVar[str] = "error"

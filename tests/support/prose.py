@@ -55,8 +55,9 @@ def python(text: str, nodes: list[ast.AST]) -> Iterator[str]:
 
 
 def without_pictures(text: str) -> str:
-    """Return a docstring without tables and pictures: indented paragraphs that contain a line of several columns."""
+    """Return a docstring without examples, tables and pictures: indented paragraphs that contain a line of several columns."""
     kept = []
+    text = re.sub(r"^ *>>> .*\n(?: *\S.*(?:\n|$))*", "", text, flags=re.MULTILINE)
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         indented = all(line.startswith("    ") for line in paragraph.splitlines())
         if not (indented and re.search(r"\S {3,}\S", paragraph)):

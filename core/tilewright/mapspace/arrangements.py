@@ -68,6 +68,12 @@ def count_uneven(space: MapSpace) -> int:
 
     Raises:
         InputError: A rule bounds loops between entries of one cluster, which depends on their order.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import count_uneven
+        >>> count_uneven(tw.space("nk,km->nm; n=2 k=2 m=2", "eyeriss", constraints="none"))
+        1964
     """
     pairs = _pairs(space)
     memories = {memory for pair in pairs.values() for memory, _ in pair}

@@ -53,6 +53,14 @@ class MappingBatch:
         unicast: Tensors sent by unicast, bool [n, entry, tensor]. None: no tensor.
         stated: Entries that state the problem's order as their spatial order, bool [n, entry]. None: no entry.
             Timeloop places loops of one trip by an order that is stated, and outside the others if none is.
+
+    Example:
+        >>> import tilewright as tw
+        >>> import numpy as np
+        >>> space = tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss")
+        >>> batch = space.sample(np.random.default_rng(0), 4).batch()
+        >>> len(batch), batch.temporal.shape == batch.spatial.shape
+        (4, True)
     """
 
     problem: Problem

@@ -43,6 +43,14 @@ class Candidates:
         order: Dimension indices, outermost first, int8 [n, block, position], with one block per
             temporal slot. None: the default order of the space. Where loops of one trip stand does not matter.
         keep: Kept tensors, bool [n, entry, tensor]. None: optional tensors are bypassed.
+
+    Example:
+        >>> import tilewright as tw
+        >>> import numpy as np
+        >>> space = tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss")
+        >>> candidates = space.sample(np.random.default_rng(0), 4)
+        >>> len(candidates), len(candidates.take(slice(0, 2)))
+        (4, 2)
     """
 
     space: FeasibleRegion

@@ -67,6 +67,13 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
     - `backing`: No entry keeps a tensor.
     - `capacity`: The tiles do not fit a memory.
     - `more`: The number of violations beyond the first thousand.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import legality
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> bool(legality(layer.mapping.problem, layer.mapping.architecture, layer.mapping))
+        True
     """
     names = tuple(_unknown_names(problem, architecture, mapping))
     if names:  # the other rules need valid names
@@ -113,6 +120,15 @@ def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> 
     """Return whether each mapping of a batch is legal, bool [n]. `legality` gives the reasons for one mapping.
 
     For example, `batch.take(legal(problem, architecture, batch))` has the legal mappings of a batch only.
+
+    Example:
+        >>> import tilewright as tw
+        >>> import numpy as np
+        >>> from tilewright.plugin import legal
+        >>> space = tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss")
+        >>> batch = space.sample(np.random.default_rng(0), 4).batch()
+        >>> legal(space.problem, space.architecture, batch).shape
+        (4,)
     """
     return np.asarray(broken_rules(problem, architecture, batch) == LEGAL)
 
@@ -121,6 +137,13 @@ def memory_table(problem: Problem, architecture: Architecture, skeleton: Skeleto
     """Return the memory that may keep each tensor at each entry, [entry, tensor]: its index in `architecture.memories`; -1: none.
 
     For example, the first row is [0, 0, 0] if the outermost entry may keep all three tensors in the first memory.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import Skeleton, memory_table
+        >>> machine = tw.load("eyeriss", "architecture")
+        >>> memory_table(tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), machine, Skeleton.for_architecture(machine))[0].tolist()
+        [0, 0, 0]
     """
     memories: Ints = rules_of(problem, architecture, skeleton).memory.astype(np.int64)
     return memories

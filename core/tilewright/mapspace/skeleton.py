@@ -41,7 +41,14 @@ class SkeletonEntry:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Entries of a mapping without their tile sizes, outermost first."""
+    """Entries of a mapping without their tile sizes, outermost first.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import Skeleton
+        >>> [entry.target for entry in Skeleton.for_architecture(tw.load("eyeriss", "architecture")).entries][:2]
+        ['DRAM', 'GlobalBuffer']
+    """
 
     entries: tuple[SkeletonEntry, ...]
 

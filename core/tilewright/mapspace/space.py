@@ -39,7 +39,14 @@ from tilewright.schema.problem import Problem
 
 @dataclass(frozen=True)
 class MapSpace(FeasibleRegion):
-    """All mappings of a problem on an architecture, under rules written in the problem's dimensions."""
+    """All mappings of a problem on an architecture, under rules written in the problem's dimensions.
+
+    Example:
+        >>> import tilewright as tw
+        >>> space = tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss")
+        >>> space.size, space.problem.macs
+        (232, 24)
+    """
 
     @classmethod
     def of(

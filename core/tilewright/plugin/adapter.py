@@ -35,6 +35,13 @@ class InputSet:
     and its architecture, instead of problem, architecture and mapping. `origin` is the place of the
     problem in the files. `objective` is the metric that the tool's own search would minimise.
     It is the name of an `Objective`, or the tool's word for another one. Equality ignores both.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import InputSet
+        >>> inputs = InputSet(tw.load("nk,km->nm; n=2 k=3 m=4", "problem"))
+        >>> inputs.problem.macs, inputs.mapping
+        (24, None)
     """
 
     problem: Problem | None = None
@@ -59,6 +66,11 @@ class NotationTable:
         beside: Attributes that have no effect in the tool, and that no file of it needs.
         instead: Code of another attribute -> what the tool does or has instead, for the reason.
         units: Whether the files express vector units.
+
+    Example:
+        >>> from tilewright.plugin import NotationTable
+        >>> NotationTable("attributes of memories", written=("capacity_words",)).title
+        'attributes of memories'
     """
 
     title: str
@@ -143,7 +155,13 @@ class LayerReader(Protocol):
 
 @runtime_checkable
 class EdgeReader(LayerReader, Protocol):
-    """An adapter whose files of several layers state whose results each layer reads."""
+    """An adapter whose files of several layers state whose results each layer reads.
+
+    Example:
+        >>> from tilewright.plugin import EdgeReader, AdapterSpec, installed
+        >>> isinstance(installed().make(AdapterSpec, "zigzag"), EdgeReader)
+        True
+    """
 
     def edges(self, file: Path, problems: MappingOf[str, Problem]) -> Edges:
         """Return the edges between layers of a file; `tilewright.plugin.edges` finds them by the names of values.
@@ -163,6 +181,11 @@ class Adapter(Protocol):
     """Product of an adapter's factory.
 
     If `expressible` accepts x, then `parse(render(x)) == x`.
+
+    Example:
+        >>> from tilewright.plugin import Adapter, AdapterSpec, installed
+        >>> isinstance(installed().make(AdapterSpec, "timeloop"), Adapter)
+        True
     """
 
     def expressible(self, inputs: InputSet) -> Verdict:

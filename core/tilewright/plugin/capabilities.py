@@ -23,6 +23,13 @@ class Capabilities(Model):
     """Properties of the inputs that a plugin accepts. `None` means no limit.
 
     The default of a new field must keep the previous behaviour.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import Capabilities
+        >>> problem, machine = tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), tw.load("eyeriss", "architecture")
+        >>> print(Capabilities(max_dimensions=2).judge(problem, machine))
+        reasons=(Reason(code='max_dimensions', where='dimensions of einsum', message='3 given, at most 2 accepted'),)
     """
 
     max_clusters: int | None = None

@@ -26,7 +26,14 @@ from tilewright.schema.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class CycleLimit:
-    """Cycles that one part of the hardware needs, [n]; fractions are rounded up. See `Limit`."""
+    """Cycles that one part of the hardware needs, [n]; fractions are rounded up. See `Limit`.
+
+    Example:
+        >>> import numpy as np
+        >>> from tilewright.plugin import CycleLimit
+        >>> CycleLimit("bus", "transfer", np.array([3.0, 4.0])).cycles.tolist()
+        [3.0, 4.0]
+    """
 
     name: str
     action: LimitAction
@@ -45,6 +52,16 @@ class ComposedModel(ABC):
         monotone: declares that `limits` depend on counts alone, and never fall when counts rise. Mappers then try one of the
             loop orders that need the same words.
         counting_options: options of the counting model.
+
+    Example:
+        >>> from tilewright.plugin import ComposedModel, CycleLimit
+        >>> class Bus(ComposedModel):
+        ...     counting = "timeloop"
+        ...
+        ...     def limits(self, counts):
+        ...         yield CycleLimit("bus", "transfer", counts.reads.sum(axis=1) / 4)
+        >>> callable(Bus().bind)
+        True
     """
 
     name: ClassVar[str]

@@ -30,6 +30,13 @@ class Costs:
         valid: bool [n].
         energy_pj: float64 [n], pJ.
         cycles: float64 [n].
+
+    Example:
+        >>> import numpy as np
+        >>> from tilewright.plugin import Costs
+        >>> costs = Costs(np.array([True, False]), np.array([2.0, np.inf]), np.array([3.0, np.inf]))
+        >>> costs.edp.tolist()
+        [6.0, inf]
     """
 
     valid: Bools
@@ -82,7 +89,15 @@ class Costs:
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """A cost model bound to one problem and one architecture. It is picklable and has no visible state."""
+    """A cost model bound to one problem and one architecture. It is picklable and has no visible state.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import CostModelSpec, Evaluator, installed
+        >>> problem, machine = tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), tw.load("eyeriss", "architecture")
+        >>> isinstance(installed().make(CostModelSpec, "timeloop").bind(problem, machine), Evaluator)
+        True
+    """
 
     def evaluate(self, mapping: Mapping) -> Costs:
         """Return the costs of one mapping, as a batch of one."""
@@ -102,7 +117,15 @@ class Evaluator(Protocol):
 
 @runtime_checkable
 class CandidateEvaluator(Protocol):
-    """An evaluator that accepts trip counts, so that the driver computes no tile sizes."""
+    """An evaluator that accepts trip counts, so that the driver computes no tile sizes.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import CostModelSpec, CandidateEvaluator, installed
+        >>> problem, machine = tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), tw.load("eyeriss", "architecture")
+        >>> isinstance(installed().make(CostModelSpec, "timeloop").bind(problem, machine), CandidateEvaluator)
+        True
+    """
 
     def evaluate_candidates(self, candidates: Candidates) -> Costs:
         """Return the costs that `evaluate_batch(candidates.batch())` would return."""
@@ -111,7 +134,13 @@ class CandidateEvaluator(Protocol):
 
 @runtime_checkable
 class CostModel(Protocol):
-    """Product of a cost model's factory."""
+    """Product of a cost model's factory.
+
+    Example:
+        >>> from tilewright.plugin import CostModel, CostModelSpec, installed
+        >>> isinstance(installed().make(CostModelSpec, "timeloop"), CostModel)
+        True
+    """
 
     def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
         """Precompute for this pair.
@@ -124,7 +153,13 @@ class CostModel(Protocol):
 
 @runtime_checkable
 class DirectiveModel(Protocol):
-    """A cost model that also accepts programs of directives, unchanged."""
+    """A cost model that also accepts programs of directives, unchanged.
+
+    Example:
+        >>> from tilewright.plugin import DirectiveModel, CostModelSpec, installed
+        >>> isinstance(installed().make(CostModelSpec, "maestro"), DirectiveModel)
+        True
+    """
 
     def explain_directives(self, program: Program) -> tuple[Report, ...]:
         """Return one report per layer.
@@ -136,7 +171,13 @@ class DirectiveModel(Protocol):
 
 @runtime_checkable
 class GroupModel(Protocol):
-    """A cost model that evaluates group mappings itself; its capabilities declare `groups`."""
+    """A cost model that evaluates group mappings itself; its capabilities declare `groups`.
+
+    Example:
+        >>> from tilewright.plugin import GroupModel, CostModelSpec, installed
+        >>> isinstance(installed().make(CostModelSpec, "oracle"), GroupModel)
+        True
+    """
 
     def explain_group(self, group: GroupMapping) -> Report:
         """Return the report of a group.
@@ -165,6 +206,13 @@ class Bounder(Protocol):
     """An evaluator that bounds partial mappings, for mappers that prune or prove optima.
 
     Mappers find it in `Run.bounder`.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import CostModelSpec, Bounder, installed
+        >>> problem, machine = tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), tw.load("eyeriss", "architecture")
+        >>> isinstance(installed().make(CostModelSpec, "timeloop").bind(problem, machine), Bounder)
+        True
     """
 
     def bound(self, batch: MappingBatch, entries: int) -> Costs:
@@ -213,6 +261,15 @@ class Relaxation:
         moved: [M, T] minimum fraction of these words that takes bandwidth; None: all do.
         rounded: Counts are rounded, so that fewer words may cost slightly more.
         order_matters: Costs depend on loop orders that need the same words.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import CostModelSpec, installed
+        >>> space = tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss")
+        >>> evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+        >>> relaxation = evaluator.relaxation(space.skeleton)
+        >>> relaxation.memory[0].tolist(), float(relaxation.read_pj[0].max())
+        ([0, 0, 0], 64.0)
     """
 
     memory: Ints
@@ -245,7 +302,15 @@ class Relaxation:
 
 @runtime_checkable
 class Relaxable(Protocol):
-    """An evaluator that offers a relaxation. Mappers find it in `Run.relaxable`."""
+    """An evaluator that offers a relaxation. Mappers find it in `Run.relaxable`.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import CostModelSpec, Relaxable, installed
+        >>> problem, machine = tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), tw.load("eyeriss", "architecture")
+        >>> isinstance(installed().make(CostModelSpec, "timeloop").bind(problem, machine), Relaxable)
+        True
+    """
 
     def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
         """Return the relaxation; None if no mapping over the skeleton can be valid, or nothing is known.
@@ -257,7 +322,17 @@ class Relaxable(Protocol):
 
 
 class ScalarEvaluator(ABC):
-    """Base of evaluators that evaluate one mapping at a time: implement `explain`."""
+    """Base of evaluators that evaluate one mapping at a time: implement `explain`.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import ScalarEvaluator
+        >>> class Flat(ScalarEvaluator):
+        ...     def explain(self, mapping):
+        ...         return tw.Report(model="flat", problem="", macs=1, valid=True, energy_pj=2.0, cycles=3, edp=6.0)
+        >>> Flat().evaluate(None).edp.tolist()
+        [6.0]
+    """
 
     @abstractmethod
     def explain(self, mapping: Mapping) -> Report: ...
@@ -270,7 +345,20 @@ class ScalarEvaluator(ABC):
 
 
 class BatchEvaluator(ABC):
-    """Base of evaluators that evaluate arrays: implement `evaluate_batch` and `explain`."""
+    """Base of evaluators that evaluate arrays: implement `evaluate_batch` and `explain`.
+
+    Example:
+        >>> import numpy as np
+        >>> from tilewright.plugin import BatchEvaluator, Costs
+        >>> class Flat(BatchEvaluator):
+        ...     def evaluate_batch(self, batch):
+        ...         return Costs(np.ones(len(batch), bool), np.ones(len(batch)), np.ones(len(batch)))
+        ...
+        ...     def explain(self, mapping):
+        ...         raise NotImplementedError
+        >>> Flat().evaluate_batch(range(3)).edp.tolist()
+        [1.0, 1.0, 1.0]
+    """
 
     problem: Problem
 

@@ -31,6 +31,16 @@ class AccessBatch:
         instances: [n, L] instances in use.
         compute_cycles: [n] cycles of the units, without waiting.
         leakage_pj: [n] pJ that leak in every cycle.
+
+    Example:
+        >>> import tilewright as tw
+        >>> import numpy as np
+        >>> from tilewright.plugin import CostModelSpec, installed
+        >>> space = tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss")
+        >>> evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+        >>> counts = evaluator.count_accesses(space.sample(np.random.default_rng(0), 4).batch())
+        >>> counts.reads.shape[0]
+        4
     """
 
     problem: Problem
@@ -61,7 +71,15 @@ class AccessBatch:
 
 @runtime_checkable
 class CountingEvaluator(Protocol):
-    """An evaluator that offers its counts, so that other models may price them."""
+    """An evaluator that offers its counts, so that other models may price them.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import CostModelSpec, CountingEvaluator, installed
+        >>> problem, machine = tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), tw.load("eyeriss", "architecture")
+        >>> isinstance(installed().make(CostModelSpec, "timeloop").bind(problem, machine), CountingEvaluator)
+        True
+    """
 
     def count_accesses(self, batch: MappingBatch) -> AccessBatch:
         """Return the accesses of a batch, in its order, with the costs that `evaluate_batch` returns."""

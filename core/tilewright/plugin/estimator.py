@@ -49,6 +49,11 @@ class Accuracy(Model):
         error: Measured error, or that none was measured.
         valid: Range of sizes to which the error applies.
         cell: Cell type of a memory.
+
+    Example:
+        >>> from tilewright.plugin import Accuracy
+        >>> Accuracy(source="a table", error="10 %", valid="45 nm").error
+        '10 %'
     """
 
     source: Said
@@ -65,6 +70,11 @@ class Estimate(Model):
         bits: Bits that the action moves or computes.
         area_um2: Area of one instance in square micrometres, the same for every action; None: unknown.
         leakage_w: Leakage of one instance in W, the same for every action; None: unknown.
+
+    Example:
+        >>> from tilewright.plugin import Accuracy, Estimate
+        >>> Estimate(energy_pj=2.0, bits=16, accuracy=Accuracy(source="a table", error="10 %", valid="45 nm")).bits
+        16
     """
 
     energy_pj: Figure
@@ -76,7 +86,13 @@ class Estimate(Model):
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Product of an estimator's factory."""
+    """Product of an estimator's factory.
+
+    Example:
+        >>> from tilewright.plugin import Estimator, EstimatorSpec, installed
+        >>> isinstance(installed().make(EstimatorSpec, "tables"), Estimator)
+        True
+    """
 
     def estimate(
         self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float

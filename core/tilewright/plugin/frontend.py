@@ -12,7 +12,13 @@ from tilewright.schema.workload import Workload
 
 @runtime_checkable
 class Frontend(Protocol):
-    """A reader of workloads from a source: a file name, a formula, or a library name that it declares."""
+    """A reader of workloads from a source: a file name, a formula, or a library name that it declares.
+
+    Example:
+        >>> from tilewright.plugin import Frontend, FrontendSpec, installed
+        >>> isinstance(installed().make(FrontendSpec, "einsum"), Frontend)
+        True
+    """
 
     def recognises(self, source: str) -> bool:
         """Return whether the source looks like this frontend's; cheap, and never raises."""
@@ -29,7 +35,13 @@ class Frontend(Protocol):
 
 @runtime_checkable
 class Algorithm(Protocol):
-    """A rewriter of a problem into equivalent work."""
+    """A rewriter of a problem into equivalent work.
+
+    Example:
+        >>> from tilewright.plugin import Algorithm, AlgorithmSpec, installed
+        >>> isinstance(installed().make(AlgorithmSpec, "im2col"), Algorithm)
+        True
+    """
 
     def alternatives(self, problem: Problem) -> Sequence[Alternative]:
         """Return one or more alternatives, the preferred one first. Equal problems give equal results.

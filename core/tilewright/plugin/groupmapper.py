@@ -23,6 +23,13 @@ class BranchCase:
         at_home: Its tensors whose tiles are in the home. The visit starts with operands there, and leaves its result there.
         reserved_bits: Room of the home that tiles of the shared part take, theirs included.
         layer: The whole layer, if `problem` is a tile of it. Rules for layers of its sizes hold for its tiles.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import BranchCase
+        >>> case = BranchCase(tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), at_home=frozenset({"A"}))
+        >>> sorted(case.at_home)
+        ['A']
     """
 
     problem: Problem
@@ -41,6 +48,11 @@ class BranchCost:
         used_bits: Room of the home that tiles of the visit itself take.
         entries: Entries of the layer's part of the tree, inside the home's shared tiles.
         limits: What bounds the visit's speed. Words that fill tiles of the shared part use the same ports.
+
+    Example:
+        >>> from tilewright.plugin import BranchCost
+        >>> BranchCost(energy_pj=3.0, cycles=4.0).used_bits
+        0
     """
 
     energy_pj: float = math.inf
@@ -86,6 +98,15 @@ class GroupTask:
         branches: Maps single layers inside shared loops; None: the host offers none.
         apart: Pairs of layers that exchange words which no edge states. No shared loop may have both inside.
         rows: Dimensions of layers that no shared loop may step, because an operator between layers needs their values together.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import GroupTask
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> task = GroupTask(group, evaluate=lambda group: tw.evaluate(group, models="timeloop").reports[0])
+        >>> task.objective.name
+        'energy'
     """
 
     group: GroupMapping
@@ -112,6 +133,14 @@ class GroupResult:
         unfused_proved: `unfused` has the least cost of its mappings without fusion.
         space: The mappings that the bound covers; empty: those that the spec names.
         by_branches: The bound is a sum of those of `GroupTask.branches`, so it covers words that neighbours forward.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import GroupResult
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> GroupResult(group, 10.0, 20.0, group, bound=8.0, proved=False, unfused_proved=False).bound
+        8.0
     """
 
     group: GroupMapping
@@ -131,7 +160,13 @@ class GroupResult:
 
 @runtime_checkable
 class GroupMapper(Protocol):
-    """Product of a group mapper's factory. It contains options only; a search does not change it."""
+    """Product of a group mapper's factory. It contains options only; a search does not change it.
+
+    Example:
+        >>> from tilewright.plugin import GroupMapper, GroupMapperSpec, installed
+        >>> isinstance(installed().make(GroupMapperSpec, "loop_trees"), GroupMapper)
+        True
+    """
 
     def search_group(self, task: GroupTask) -> GroupResult:
         """Return the best mapping of the layers of a group, in the group's order.

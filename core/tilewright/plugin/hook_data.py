@@ -24,6 +24,11 @@ class ObservedRun:
         layers: Names of the distinct layers, also of those with a result in the cache.
         architecture, mapper, model, objective: Names.
         budget: Budget of the search of each layer.
+
+    Example:
+        >>> from tilewright.plugin import Budget, ObservedRun
+        >>> ObservedRun(("conv1",), "eyeriss", "random", "timeloop", "edp", Budget(), seed=0).layers
+        ('conv1',)
     """
 
     layers: tuple[str, ...]

@@ -27,7 +27,15 @@ Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None
 
 @dataclass(frozen=True)
 class Task:
-    """Map space and objective of a search. Mappings with more than `most_cycles` cycles are invalid."""
+    """Map space and objective of a search. Mappings with more than `most_cycles` cycles are invalid.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import Task
+        >>> task = Task(tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss"))
+        >>> task.objective.name, task.problem.macs
+        ('edp', 24)
+    """
 
     space: MapSpace
     objective: Objective = EDP
@@ -44,7 +52,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Budget:
-    """Budget of a search; None: no limit. `patience` counts evaluations without a better mapping."""
+    """Budget of a search; None: no limit. `patience` counts evaluations without a better mapping.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.Budget(evaluations=100).seconds is None
+        True
+    """
 
     evaluations: int | None = None
     seconds: float | None = None
@@ -62,6 +76,14 @@ class Run:
         known: Objective of a mapping from outside the space. Mappings that cost more need no proof.
         remaining_seconds, remaining_evaluations: The rest of the budget, for example for a solver.
         exhausted: Check for long steps; it is cheap.
+
+    Example:
+        >>> import numpy as np
+        >>> from tilewright.plugin import Budget, Run
+        >>> run = Run(np.random.default_rng(0), Budget(evaluations=10))
+        >>> run.prove(3.0)
+        >>> run.lower_bound, run.remaining_evaluations, run.exhausted
+        (3.0, 10, False)
     """
 
     rng: np.random.Generator
@@ -118,7 +140,13 @@ class Run:
 
 @runtime_checkable
 class Mapper(Protocol):
-    """Product of a mapper's factory. It contains options only; a search does not change it."""
+    """Product of a mapper's factory. It contains options only; a search does not change it.
+
+    Example:
+        >>> from tilewright.plugin import Mapper, MapperSpec, installed
+        >>> isinstance(installed().make(MapperSpec, "random"), Mapper)
+        True
+    """
 
     def search(self, task: Task, run: Run) -> Proposals:
         """Propose mappings until done, or until the generator is closed.
@@ -131,7 +159,16 @@ class Mapper(Protocol):
 
 @runtime_checkable
 class FigureReporter(Protocol):
-    """A mapper that describes the best mapping of each search."""
+    """A mapper that describes the best mapping of each search.
+
+    Example:
+        >>> from tilewright.plugin import FigureReporter
+        >>> class Mine:
+        ...     def figures(self, task, best):
+        ...         return {"restarts": 3.0}
+        >>> isinstance(Mine(), FigureReporter)
+        True
+    """
 
     def figures(self, task: Task, best: Mapping) -> dict[str, float]:
         """Return figures of a mapping of `task.space`; they join `Run.figures`."""
@@ -145,6 +182,14 @@ def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Seque
 
     Returns:
         The lowest cost found; inf if there is none, or no such mapper is left.
+
+    Example:
+        >>> from tilewright.plugin import started
+        >>> class Mine:
+        ...     def search(self, task, run):
+        ...         best = yield from started(task, run)
+        >>> callable(Mine().search)
+        True
     """
     best = math.inf
     if not run.starters:
@@ -172,6 +217,14 @@ def objectives(candidates: Candidates, task: Task, run: Run) -> Generator[Candid
     """Propose all candidates and return their objectives, [n], by `yield from` in a mapper.
 
     Invalid mappings, and mappings beyond the budget, have inf.
+
+    Example:
+        >>> from tilewright.plugin import objectives
+        >>> class Mine:
+        ...     def search(self, task, run):
+        ...         values = yield from objectives(task.space.sample(run.rng, 8), task, run)
+        >>> callable(Mine().search)
+        True
     """
     values = np.full(len(candidates), np.inf)
     for start in range(0, len(candidates), CHUNK):

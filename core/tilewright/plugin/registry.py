@@ -132,6 +132,11 @@ class Registry:
 
     Args:
         disabled: Names (`name` or `distribution/name`) of entry points and plugins to skip.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.Registry().registrations
+        []
     """
 
     def __init__(self, disabled: Iterable[str] = ()) -> None:
@@ -465,6 +470,11 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
     """Return a registry of the given entry points, by default those of all installed distributions.
 
     The environment variable TILEWRIGHT_DISABLE lists entry points and plugins to skip (`name` or `distribution/name`).
+
+    Example:
+        >>> from tilewright.plugin import discover
+        >>> discover(entry_points=[]).registrations
+        []
     """
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
     points = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
@@ -476,5 +486,11 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
 
 @cache
 def installed() -> Registry:
-    """Return the registry of all installed plugins, discovered once."""
+    """Return the registry of all installed plugins, discovered once.
+
+    Example:
+        >>> from tilewright.plugin import MapperSpec, installed
+        >>> installed().find(MapperSpec, "random").spec.name
+        'random'
+    """
     return discover()

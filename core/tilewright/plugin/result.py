@@ -96,6 +96,12 @@ class Result:
     `rejected` counts proposals that the model accepted but that break a rule of legality. `lower_bound` is proved by
     the mapper, in the objective; with `claimed_by`, it is the claim of plugins that are not built in. If `stop` is failed,
     `error` is the error. It is also the error of a cost model whose bounds were refuted, and dropped.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> layer.result.evaluated, layer.result.gap is None
+        (50, True)
     """
 
     best: Mapping | None
@@ -144,7 +150,13 @@ class Result:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a search, after each piece of a batch. `best` is the best objective so far, or inf."""
+    """Progress of a search, after each piece of a batch. `best` is the best objective so far, or inf.
+
+    Example:
+        >>> from tilewright.plugin import Budget, Progress
+        >>> Progress(evaluated=10, valid=8, best=3.0, elapsed_seconds=0.5, budget=Budget()).best
+        3.0
+    """
 
     evaluated: int
     valid: int

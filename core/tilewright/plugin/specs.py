@@ -32,6 +32,14 @@ class Options(Model):
     """Base of a plugin's options: frozen, and unknown ones are refused.
 
     Give each a default and a `Field(description=...)`.
+
+    Example:
+        >>> from tilewright.plugin import Options
+        >>> from pydantic import Field
+        >>> class Mine(Options):
+        ...     width: int = Field(default=8, ge=1, description="mappings kept per step")
+        >>> Mine(width=4).width
+        4
     """
 
     def narrowed(self, capabilities: Capabilities) -> Capabilities:
@@ -40,7 +48,13 @@ class Options(Model):
 
 
 class NoOptions(Options):
-    """Options of plugins without options."""
+    """Options of plugins without options.
+
+    Example:
+        >>> from tilewright.plugin import NoOptions
+        >>> NoOptions.model_validate({})
+        NoOptions()
+    """
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,12 @@ class PluginSpec(_Stated, Generic[T_co]):
             prove nothing. `fusion`: the group mapper of `map GROUP --fuse`. `programs`: the cost model of programs in
             another notation. `reports`: the adapter of `diff_stats`. `exploration`: the strategy of `explore`.
             `calibration`: the cost model of `calibrate`. Built-in plugins come before others.
+
+    Example:
+        >>> from tilewright.plugin import MapperSpec, lazy
+        >>> spec = MapperSpec("mine", "One line.", lazy("my_package.search", "Mine"), needs=("no_such_module",))
+        >>> spec.missing()
+        ('no_such_module',)
     """
 
     kind: ClassVar[str] = "plugin"
@@ -148,6 +168,12 @@ class MapperSpec(PluginSpec["Mapper"]):
             largest first. A sentence follows "because" and names the option that closes the gap, if there is one.
         limits_itself: A prover whose work is limited by options of its own. In `compare`, `--evaluations` and
             `--patience` limit the other mappers only.
+
+    Example:
+        >>> from tilewright.plugin import MapperSpec, lazy
+        >>> spec = MapperSpec("mine", "One line.", lazy("my_package.search", "Mine"), interface=1)
+        >>> spec.kind
+        'mapper'
     """
 
     kind: ClassVar[str] = "mapper"
@@ -169,6 +195,12 @@ class GroupMapperSpec(PluginSpec["GroupMapper"]):
         space: Group mappings that its bounds cover, as the end of a sentence: "proved optimal among mappings with ...".
         proof_version: Version of the rules by which it proves lower bounds; certificates record it. Increase it with every
             correction of a rule. None: it proves nothing.
+
+    Example:
+        >>> from tilewright.plugin import GroupMapperSpec, lazy
+        >>> spec = GroupMapperSpec("mine", "One line.", lazy("my_package.search", "Mine"), interface=1)
+        >>> spec.kind
+        'group mapper'
     """
 
     kind: ClassVar[str] = "group mapper"
@@ -187,6 +219,11 @@ class Approximation:
         meaning: Property of a mapping, in a few words.
         detect: Route of a count -> a sentence on its property, and on how the model counts it; None: the count is
             exact.
+
+    Example:
+        >>> from tilewright.plugin import Approximation
+        >>> Approximation("halos", "windows overlap", lambda route: None).meaning
+        'windows overlap'
     """
 
     code: str
@@ -203,6 +240,12 @@ class CostModelSpec(PluginSpec["CostModel"]):
         approximations: Known approximations; `verify` and `evaluate` report them where they apply.
         conventions: Topic -> its rule in a few words, of the topics in `tilewright.plugin.TOPICS`. `evaluate` and
             `correlate` print those in which models differ.
+
+    Example:
+        >>> from tilewright.plugin import CostModelSpec, lazy
+        >>> spec = CostModelSpec("mine", "One line.", lazy("my_package.model", "Mine"), interface=1)
+        >>> spec.kind
+        'cost model'
     """
 
     kind: ClassVar[str] = "cost model"
@@ -220,6 +263,12 @@ class FrontendSpec(PluginSpec["Frontend"]):
     `suffixes` are those of its files: a third party's frontend reads one that it recognises, if no other plugin does.
     `library` maps loadable names to one line with the source; names of the library remain the library's.
     `expects` maps names or sources to (layers, multiplications), which the conformance kit compares.
+
+    Example:
+        >>> from tilewright.plugin import FrontendSpec, lazy
+        >>> spec = FrontendSpec("mine", "One line.", lazy("my_package.reader", "Mine"), suffixes=(".rows",), interface=1)
+        >>> spec.kind
+        'frontend'
     """
 
     kind: ClassVar[str] = "frontend"
@@ -238,6 +287,12 @@ class AdapterSpec(PluginSpec["Adapter"]):
         signs: Keys that only files of this notation have, at the top (`arch`), below (`architecture.subtree`), or in the
             items of a list (`-.loop_dims`). If no adapter reads a file, the one with such a key says why. Keys of built-in
             notations come first.
+
+    Example:
+        >>> from tilewright.plugin import AdapterSpec, lazy
+        >>> spec = AdapterSpec("mine", "One line.", lazy("my_package.notation", "Mine"), interface=1)
+        >>> spec.kind
+        'adapter'
     """
 
     kind: ClassVar[str] = "adapter"
@@ -254,6 +309,12 @@ class EstimatorSpec(PluginSpec["Estimator"]):
         components: Component -> attributes of an example that it can estimate at `example_nm`.
         example_nm: Technology node in nanometres.
         priority: The estimator with the highest priority for a component comes first, after all built-in ones. None: it is used only if named.
+
+    Example:
+        >>> from tilewright.plugin import EstimatorSpec, lazy
+        >>> spec = EstimatorSpec("mine", "One line.", lazy("my_package.table", "Mine"), interface=1)
+        >>> spec.kind
+        'estimator'
     """
 
     kind: ClassVar[str] = "estimator"
@@ -266,7 +327,14 @@ class EstimatorSpec(PluginSpec["Estimator"]):
 
 @dataclass(frozen=True)
 class AlgorithmSpec(PluginSpec["Algorithm"]):
-    """Declaration of an algorithm; `--algorithms` accepts its name."""
+    """Declaration of an algorithm; `--algorithms` accepts its name.
+
+    Example:
+        >>> from tilewright.plugin import AlgorithmSpec, lazy
+        >>> spec = AlgorithmSpec("mine", "One line.", lazy("my_package.steps", "Mine"), interface=1)
+        >>> spec.kind
+        'algorithm'
+    """
 
     kind: ClassVar[str] = "algorithm"
     methods: ClassVar[tuple[str, ...]] = ("alternatives",)
@@ -277,6 +345,12 @@ class StrategySpec(PluginSpec["Strategy"]):
     """Declaration of a strategy of `explore`; `--strategy` accepts its name.
 
     `samples` declares that it chooses among all points, so that the user has to limit their number.
+
+    Example:
+        >>> from tilewright.plugin import StrategySpec, lazy
+        >>> spec = StrategySpec("mine", "One line.", lazy("my_package.points", "Mine"), interface=1)
+        >>> spec.kind
+        'strategy'
     """
 
     kind: ClassVar[str] = "strategy"

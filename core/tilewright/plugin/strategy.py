@@ -16,7 +16,13 @@ from tilewright.schema.workload import Workload
 
 @dataclass(frozen=True)
 class PointProposal:
-    """Point of a space to try; `needless` is the reason why its layers need no search."""
+    """Point of a space to try; `needless` is the reason why its layers need no search.
+
+    Example:
+        >>> from tilewright.plugin import PointProposal
+        >>> PointProposal(3, needless="too large").needless
+        'too large'
+    """
 
     index: int
     needless: str | None = None
@@ -27,6 +33,11 @@ class PointResult:
     """Totals of a proposed point over the workload.
 
     Energy and cycles are inf without a valid architecture, a search, or a mapping of every layer. An unknown area is 0.
+
+    Example:
+        >>> from tilewright.plugin import Objective, PointResult
+        >>> PointResult(3, 10.0, 20.0, 0.0).costs
+        (10.0, 20.0, 0.0)
     """
 
     index: int
@@ -60,6 +71,14 @@ class ExplorationTask:
         bounds: Index of a valid point -> lower bounds on its energy in pJ and its cycles, 0 if
             unknown. None: the user wants all points searched.
         report: Callback with a text for the current step, such as `bounds of 12 points`.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import ExplorationTask, Objective
+        >>> network, choices = tw.load("squeezenet", "workload", batch=1), {"size": (1.0, 2.0), "rows": (4.0, 8.0)}
+        >>> task = ExplorationTask(choices, network, Objective.named("edp"), 4, 0, lambda index: None, None, print)
+        >>> task.size, task.index([1, 0]), list(task.drawn())
+        (4, 2, [0, 1, 2, 3])
     """
 
     choices: Mapping[str, tuple[float | str, ...]]
@@ -97,7 +116,13 @@ def drawn(size: int, points: int, seed: int) -> Sequence[int]:
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Product of a strategy's factory."""
+    """Product of a strategy's factory.
+
+    Example:
+        >>> from tilewright.plugin import Strategy, StrategySpec, installed
+        >>> isinstance(installed().make(StrategySpec, "grid"), Strategy)
+        True
+    """
 
     def explore(self, task: ExplorationTask) -> PointProposals:
         """Yield groups of points to try, each point once.

@@ -29,7 +29,15 @@ _NO_RATE = 1e-200
 
 
 class Price(NamedTuple):
-    """Prices of one memory. Kernels read rows with these fields (`price_table`)."""
+    """Prices of one memory. Kernels read rows with these fields (`price_table`).
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import price_of
+        >>> price = price_of(tw.load("eyeriss", "architecture").memories[0])
+        >>> price.read_pj > 0
+        True
+    """
 
     read_pj: float
     """pJ of one access; likewise `fill_pj` and `update_pj`."""
@@ -66,7 +74,14 @@ PRICE_TYPES: dict[str, type] = dict.fromkeys(Price._fields, float) | {"gate": in
 
 
 def price_of(memory: Memory) -> Price:
-    """Return the prices of a memory that stands alone."""
+    """Return the prices of a memory that stands alone.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import price_of
+        >>> price_of(tw.load("eyeriss", "architecture").memories[0]).instances
+        1
+    """
     read, write, shared = (
         math.inf if rate is None else rate * memory.slices_per_word for _, _, rate in memory.demands(0, 0)
     )
@@ -86,7 +101,14 @@ def price_of(memory: Memory) -> Price:
 
 
 def prices_of(architecture: Architecture) -> dict[str, Price]:
-    """Return the prices of all memories by name, in the architecture's order."""
+    """Return the prices of all memories by name, in the architecture's order.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import prices_of
+        >>> list(prices_of(tw.load("eyeriss", "architecture")))[:2]
+        ['DRAM', 'GlobalBuffer']
+    """
     names, prices = [memory.name for memory in architecture.memories], dict[str, Price]()
     for cluster, instances in zip(architecture.clusters, architecture.instances, strict=False):
         for memory in cluster.memories:
@@ -111,6 +133,12 @@ def access_pj(price: Any, reads: Number, fills: Number, updates: Number) -> Numb
     """Return the pJ of one instance, given slices. One access moves a block.
 
     Blocks of one slice are not rounded, as counts may be averages over instances.
+
+    Example:
+        >>> from tilewright.plugin import Memory, access_pj, price_of
+        >>> memory = Memory(name="Buffer", read_energy_pj=1, write_energy_pj=2, read_bandwidth_words_per_cycle=4)
+        >>> float(access_pj(price_of(memory), 10, 5, 0))
+        20.0
     """
     if price.block > 1.0:
         reads, fills, updates = (
@@ -127,20 +155,45 @@ def part_pj(price: Price, reads: Number, fills: Number, updates: Number) -> Numb
 
 
 def tensor_pj(memory: Memory, tensor: Tensor, reads: float, fills: float, updates: float) -> float:
-    """Return the pJ of accesses to a tensor in one instance, given values."""
+    """Return the pJ of accesses to a tensor in one instance, given values.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import Memory, tensor_pj
+        >>> memory = Memory(name="Buffer", read_energy_pj=1, write_energy_pj=2, read_bandwidth_words_per_cycle=4)
+        >>> tensor = tw.load("nk,km->nm; n=2 k=3 m=4", "problem").tensors[0]
+        >>> float(tensor_pj(memory, tensor, 10, 5, 0))
+        20.0
+    """
     slices = memory.slices_of(tensor)
     return float(access_pj(price_of(memory), reads * slices, fills * slices, updates * slices))
 
 
 def value_pj(memory: Memory, tensor: Tensor, reads: float, fills: float, updates: float) -> float:
-    """Return the least pJ of accesses to a tensor in one instance, given values; see `part_pj`."""
+    """Return the least pJ of accesses to a tensor in one instance, given values; see `part_pj`.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import Memory, value_pj
+        >>> memory = Memory(name="Buffer", read_energy_pj=1, write_energy_pj=2, read_bandwidth_words_per_cycle=4)
+        >>> tensor = tw.load("nk,km->nm; n=2 k=3 m=4", "problem").tensors[0]
+        >>> float(value_pj(memory, tensor, 10, 5, 0))
+        20.0
+    """
     slices = memory.slices_of(tensor)
     return part_pj(price_of(memory), reads * slices, fills * slices, updates * slices)  # type: ignore[no-any-return]
 
 
 @kernel_part
 def charged(price: Any, instances: Number) -> Number:
-    """Return how many of the instances in use are charged: at most one for each macro, as in Timeloop."""
+    """Return how many of the instances in use are charged: at most one for each macro, as in Timeloop.
+
+    Example:
+        >>> from tilewright.plugin import Memory, charged, price_of
+        >>> memory = Memory(name="Buffer", read_energy_pj=1, write_energy_pj=2, read_bandwidth_words_per_cycle=4)
+        >>> float(charged(price_of(memory), 3))
+        1.0
+    """
     return np.minimum(instances, price.macros)
 
 
@@ -171,7 +224,14 @@ def is_limited(price: Any) -> bool:
 
 @kernel_part
 def port_time(price: Any, read: Number, written: Number) -> Number:
-    """Return the cycles that the slowest port of an instance needs, not rounded, given slices."""
+    """Return the cycles that the slowest port of an instance needs, not rounded, given slices.
+
+    Example:
+        >>> from tilewright.plugin import Memory, port_time, price_of
+        >>> memory = Memory(name="Buffer", read_energy_pj=1, write_energy_pj=2, read_bandwidth_words_per_cycle=4)
+        >>> float(port_time(price_of(memory), 10, 0))
+        2.5
+    """
     apart = np.maximum(read / price.read_bandwidth, written / price.write_bandwidth)
     return np.maximum(apart, (read + written) / price.shared_bandwidth)
 
@@ -189,7 +249,14 @@ def least_cycles(bandwidth: float, slices: float) -> int:
 
 @kernel_part
 def port_cycles(price: Any, read: Number, written: Number) -> Number:
-    """Return the whole cycles that the slowest port of an instance needs, given slices."""
+    """Return the whole cycles that the slowest port of an instance needs, given slices.
+
+    Example:
+        >>> from tilewright.plugin import Memory, port_cycles, price_of
+        >>> memory = Memory(name="Buffer", read_energy_pj=1, write_energy_pj=2, read_bandwidth_words_per_cycle=4)
+        >>> float(port_cycles(price_of(memory), 10, 0))
+        3.0
+    """
     apart = np.maximum(transfer_cycles(price.read_bandwidth, read), transfer_cycles(price.write_bandwidth, written))
     return np.maximum(apart, transfer_cycles(price.shared_bandwidth, read + written))
 
@@ -221,6 +288,12 @@ def leakage_pj(architecture: Architecture, cycles: float, in_use: MappingOf[str,
 
     Args:
         in_use: memory -> instances in use.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import leakage_pj
+        >>> leakage_pj(tw.load("eyeriss", "architecture"), 100, {})
+        {'DRAM': 0.0, 'GlobalBuffer': 0.0, 'InRegister': 0.0, 'WRegister': 0.0, 'OutRegister': 0.0}
     """
     prices = prices_of(architecture)
     used = [max(1.0, in_use.get(name, 1.0)) for name in prices]

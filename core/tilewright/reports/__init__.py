@@ -57,6 +57,13 @@ class Report(Tabular, ReportContent):
 
     Printed, it shows where the energy goes and what limits the speed; `explained()` prints everything.
     Reports of some models have further values, such as the columns of the model's own files.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> report = layer.report
+        >>> report.valid, report.energy_pj == layer.energy_pj
+        (True, True)
     """
 
     @classmethod

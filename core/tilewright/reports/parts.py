@@ -10,7 +10,13 @@ from tilewright.values import Model
 
 
 class AccessCounts(Model):
-    """Accesses of three kinds."""
+    """Accesses of three kinds.
+
+    Example:
+        >>> from tilewright.plugin import AccessCounts
+        >>> AccessCounts(reads=4).fills
+        0
+    """
 
     reads: int = 0
     """Reads."""
@@ -21,7 +27,13 @@ class AccessCounts(Model):
 
 
 class MetadataCounts(Model):
-    """Pieces of metadata."""
+    """Pieces of metadata.
+
+    Example:
+        >>> from tilewright.plugin import MetadataCounts
+        >>> MetadataCounts(stored=4).actual.reads
+        0
+    """
 
     stored: int = 0
     """Pieces with the fullest tile."""
@@ -34,7 +46,13 @@ class MetadataCounts(Model):
 
 
 class RankCounts(Model):
-    """Metadata and payloads of one rank of a tensor's format."""
+    """Metadata and payloads of one rank of a tensor's format.
+
+    Example:
+        >>> from tilewright.plugin import RankCounts
+        >>> RankCounts(format="CP").metadata.stored
+        0
+    """
 
     format: str
     """Format of the rank."""
@@ -48,6 +66,11 @@ class SparseCounts(Model):
     """Accesses of one tensor at one level of sparse hardware, per instance of the memory.
 
     Accesses in no field but `dense` do not exist: a format omits them, or an action of an outer memory saves them.
+
+    Example:
+        >>> from tilewright.plugin import AccessCounts, SparseCounts
+        >>> SparseCounts(dense=AccessCounts(reads=8), stored_words=4, average_instances=1.0).gated.reads
+        0
     """
 
     dense: AccessCounts
@@ -74,6 +97,11 @@ class TensorCounts(Model):
     """Accesses of one tensor at one level, in values per instance of the memory.
 
     Energy is over all instances. A value occupies one word unless the memory's `bits_per_value` gives another width.
+
+    Example:
+        >>> from tilewright.plugin import TensorCounts
+        >>> TensorCounts(reads=8, fills=4, updates=0, instances=1, tile_words=4, energy_pj=12.0).tile_words
+        4
     """
 
     reads: int
@@ -100,7 +128,13 @@ class TensorCounts(Model):
 
 
 class LevelReport(Model):
-    """One memory."""
+    """One memory.
+
+    Example:
+        >>> from tilewright.plugin import LevelReport
+        >>> LevelReport(name="Buffer", instances=2, cycles=8, energy_pj=12.0).leakage_pj
+        0.0
+    """
 
     name: str
     """Name of the memory."""
@@ -131,7 +165,13 @@ ACTIONS = {
 
 
 class Limit(Model):
-    """One possible bottleneck of a run: compute, a memory's reads or writes, or the NoC."""
+    """One possible bottleneck of a run: compute, a memory's reads or writes, or the NoC.
+
+    Example:
+        >>> from tilewright.plugin import Limit
+        >>> Limit(name="DRAM", action="read", cycles=8, words=32, words_per_cycle=4).title
+        'DRAM reads'
+    """
 
     name: str
     """Name of the part."""
@@ -156,6 +196,12 @@ def overlapping(limits: Iterable[Limit]) -> tuple[Limit, ...]:
     """Return the limits of a run in which everything overlaps.
 
     The slowest one, or the first of equals, binds all of its cycles.
+
+    Example:
+        >>> from tilewright.plugin import Limit, overlapping
+        >>> reads, compute = Limit(name="DRAM", action="read", cycles=8), Limit(name="compute", action="compute", cycles=5)
+        >>> [(limit.name, limit.binding_cycles) for limit in overlapping([reads, compute])]
+        [('DRAM', 8), ('compute', 0)]
     """
     joint = list(limits)
     slowest = max(range(len(joint)), key=lambda index: joint[index].cycles)
@@ -164,7 +210,13 @@ def overlapping(limits: Iterable[Limit]) -> tuple[Limit, ...]:
 
 
 class Delivery(Model):
-    """Words that are sent in one way."""
+    """Words that are sent in one way.
+
+    Example:
+        >>> from tilewright.plugin import Delivery
+        >>> Delivery(multicast=4, scatter=1, accesses=10, hops=2.0).accesses
+        10
+    """
 
     multicast: int
     """Sub-clusters that each word is sent to."""
@@ -180,6 +232,11 @@ class NetworkReport(Model):
     """Traffic of one tensor over the network below a level, per instance of the level.
 
     Energy is over all instances.
+
+    Example:
+        >>> from tilewright.plugin import NetworkReport
+        >>> NetworkReport(name="NoC", tensor="A", ingresses=4).energy_pj
+        0.0
     """
 
     name: str
@@ -201,7 +258,13 @@ class NetworkReport(Model):
 
 
 class MeshReport(Model):
-    """Words on the links of one mesh, over the whole run. All instances of the mesh carry the same."""
+    """Words on the links of one mesh, over the whole run. All instances of the mesh carry the same.
+
+    Example:
+        >>> from tilewright.plugin import FrozenDict, MeshReport
+        >>> MeshReport(name="array", tensors=("A",), loads=FrozenDict({"east": 4})).loads["east"]
+        4
+    """
 
     name: str
     """Name of the cluster."""
@@ -212,7 +275,13 @@ class MeshReport(Model):
 
 
 class InstanceCounts(Model):
-    """A count over the instances of a memory: the sum, and the maximum of one instance."""
+    """A count over the instances of a memory: the sum, and the maximum of one instance.
+
+    Example:
+        >>> from tilewright.plugin import InstanceCounts
+        >>> InstanceCounts(total=8, most=4).most
+        4
+    """
 
     total: int
     """Sum over the instances."""
@@ -221,7 +290,13 @@ class InstanceCounts(Model):
 
 
 class Served(Model):
-    """Accesses that serve equally many sub-clusters, or add up their partial sums."""
+    """Accesses that serve equally many sub-clusters, or add up their partial sums.
+
+    Example:
+        >>> from tilewright.plugin import Served
+        >>> Served(children=4, words=10).words
+        10
+    """
 
     children: int
     """Sub-clusters that share one access."""
@@ -230,7 +305,14 @@ class Served(Model):
 
 
 class Accesses(Model):
-    """Accesses of one tensor in one memory, executed or counted."""
+    """Accesses of one tensor in one memory, executed or counted.
+
+    Example:
+        >>> from tilewright.plugin import Accesses, InstanceCounts
+        >>> count = InstanceCounts(total=8, most=4)
+        >>> Accesses(level="Buffer", tensor="A", instances=2, reads=count, fills=count, updates=count).reads.total
+        8
+    """
 
     level: str
     """Name of the memory."""
@@ -251,7 +333,13 @@ class Accesses(Model):
 
 
 class Execution(Model):
-    """Measurements of a model that executes the mapping, whether it is legal or not."""
+    """Measurements of a model that executes the mapping, whether it is legal or not.
+
+    Example:
+        >>> from tilewright.plugin import Execution
+        >>> Execution(operations=8, missing=0, repeated=0, outside=0, result_words=4, wrong_words=0).wrong_words
+        0
+    """
 
     operations: int
     """Operations that were executed."""

@@ -14,7 +14,13 @@ from tilewright.values import Model
 
 
 class Movement(Model):
-    """Rearrangement of a tensor in the outermost memory, with the words read and written there."""
+    """Rearrangement of a tensor in the outermost memory, with the words read and written there.
+
+    Example:
+        >>> from tilewright.plugin import Movement
+        >>> Movement(tensor="A", words_read=4, words_written=8, reason="windows overlap").words_written
+        8
+    """
 
     tensor: Name
     """Name of the tensor."""
@@ -31,6 +37,13 @@ class Alternative(Model):
 
     A step's operands are tensors of the problem, by name, or results of earlier steps. The last step's result is the
     problem's. A tensor without a movement is read in place: row-major, as the problem projects it.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import AlgorithmSpec, installed
+        >>> conv = tw.load("quickflow_convs/V", "problem")
+        >>> [one.name for one in installed().make(AlgorithmSpec, "im2col").alternatives(conv)]
+        ['im2col.explicit', 'im2col.implicit']
     """
 
     name: Name

@@ -143,7 +143,12 @@ class Port(Model):
 
 
 class Memory(Model):
-    """A buffer."""
+    """A buffer.
+
+    Example:
+        >>> Memory(name="Buffer", capacity_words=1024, word_bits=16, read_energy_pj=1, write_energy_pj=2).usable_bits
+        16384.0
+    """
 
     name: Name
     """Name, unique in the architecture."""
@@ -342,7 +347,12 @@ class Memory(Model):
 
 
 class Cluster(Model):
-    """One level of the chain: memories (none if virtual) over a fanout of sub-clusters."""
+    """One level of the chain: memories (none if virtual) over a fanout of sub-clusters.
+
+    Example:
+        >>> Cluster(name="PE").memories
+        ()
+    """
 
     name: Name
     """Name, unique in the architecture."""
@@ -410,7 +420,13 @@ class Compute(Model):
 
 
 class Architecture(FileModel):
-    """Hardware without a dataflow: everything it can do; constraints files select a part."""
+    """Hardware without a dataflow: everything it can do; constraints files select a part.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.load("eyeriss").replace({"GlobalBuffer.capacity_words": 4096}).memories[1].capacity_words
+        4096
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["architecture"] = "architecture"
@@ -497,12 +513,7 @@ class Architecture(FileModel):
         told = [f"{self.name}: {self.compute_instances:,} compute units"]
         told += [f"{value:.4g} {unit}" for value, unit in figures if value is not None]
         rows = [
-            (
-                cluster.name,
-                memory.name if memory else "",
-                "; ".join(memory.summary()) if memory else "",
-                cluster.fanout.told,
-            )
+            (cluster.name, *((memory.name, "; ".join(memory.summary())) if memory else ("", "")), cluster.fanout.told)
             for cluster in self.clusters
             for memory in cluster.memories or (None,)
         ]

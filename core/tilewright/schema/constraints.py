@@ -292,7 +292,13 @@ class Variant(Model):
 
 
 class Constraints(FileModel):
-    """Named rules for one architecture; without one, for any that has the named parts."""
+    """Named rules for one architecture; without one, for any that has the named parts.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.load("eyeriss.row_stationary", "constraints").name
+        'row_stationary'
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["constraints"] = "constraints"

@@ -37,6 +37,12 @@ class Nonzeros(Model):
 
     Input may be a NumPy array, or the path of a .npy file, relative to the folder of the file that contains it.
     The values are then no longer needed: only their positions are kept.
+
+    Example:
+        >>> import numpy as np
+        >>> from tilewright.plugin import Nonzeros
+        >>> Nonzeros.model_validate(np.array([[1, 0], [0, 0]])).fraction
+        0.25
     """
 
     _short_form: ClassVar = {
@@ -148,6 +154,11 @@ class Density(Model):
     `structured`: every tile has the mean number of nonzeros. `uniform`: a fixed number of nonzeros
     is placed at random, so that tiles follow the hypergeometric distribution. `banded`: a square
     matrix is nonzero where row and column differ by at most `band_width`. `data`: nonzeros are those of an array.
+
+    Example:
+        >>> from tilewright.plugin import Density
+        >>> Density(density=0.25).density
+        0.25
     """
 
     _short_form: ClassVar = {"type": "number", "minimum": 0, "maximum": 1}

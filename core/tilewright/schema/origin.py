@@ -11,7 +11,13 @@ from tilewright.values import Model
 
 
 class Origin(Model):
-    """Place of a layer in the file that it was read from. Parts that the format does not have are None."""
+    """Place of a layer in the file that it was read from. Parts that the format does not have are None.
+
+    Example:
+        >>> from tilewright.plugin import Origin
+        >>> str(Origin(node="/conv1/Conv"))
+        '/conv1/Conv'
+    """
 
     node: str | None = None
     """Name of the operator or module, exactly as the file has it."""

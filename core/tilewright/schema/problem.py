@@ -88,7 +88,14 @@ def parse_terms(text: str) -> dict[str, int]:
 
 
 class Tensor(Model):
-    """An operand or the result."""
+    """An operand or the result.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tensor = tw.load("nk,km->nm; n=2 k=3 m=4", "problem").tensors[0]
+        >>> tensor.role, sorted(tensor.dimensions)
+        ('input', ['k', 'n'])
+    """
 
     name: Name
     """Name, unique in the problem."""
@@ -115,7 +122,14 @@ class Tensor(Model):
 
 
 class Problem(FileModel):
-    """A tensor operation: dimensions with sizes, tensors with affine projections, a unit operation."""
+    """A tensor operation: dimensions with sizes, tensors with affine projections, a unit operation.
+
+    Example:
+        >>> import tilewright as tw
+        >>> problem = tw.load("nk,km->nm; n=2 k=3 m=4", "problem")
+        >>> problem.macs, problem.tensor_names
+        (24, ('A', 'B', 'Z'))
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["problem"] = "problem"

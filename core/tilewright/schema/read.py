@@ -27,7 +27,13 @@ _CONSTANT = re.compile(r"\s*+(\d++)\s*+")
 
 
 class Index(Model):
-    """One coordinate of a word: coefficient x coordinate of the read, plus an offset, written `64*h + d + 1`."""
+    """One coordinate of a word: coefficient x coordinate of the read, plus an offset, written `64*h + d + 1`.
+
+    Example:
+        >>> from tilewright.plugin import FrozenDict, Index
+        >>> Index(terms=FrozenDict({"P": 2})).terms["P"]
+        2
+    """
 
     _short_form: ClassVar = {"type": ["string", "integer"], "examples": ["64*h + d + 1", 0]}
     terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]] = FrozenDict()
@@ -66,6 +72,11 @@ class Read(Model):
     Without `made` and `read`, the coordinates of both tensors are equal. Words of the operand without a
     point are not the maker's: other makers' words, or padding. Where several makers have one word, an
     operator on the way joins their values, such as a residual addition.
+
+    Example:
+        >>> from tilewright.plugin import Read
+        >>> Read(maker="conv1").made is None
+        True
     """
 
     maker: str

@@ -36,7 +36,13 @@ SparseAction = Literal[
 
 
 class RankFormat(Model):
-    """Format of one rank of a tensor: of one loop, or of several that are flattened into one coordinate."""
+    """Format of one rank of a tensor: of one loop, or of several that are flattened into one coordinate.
+
+    Example:
+        >>> from tilewright.plugin import RankFormat
+        >>> RankFormat(format="CP").is_compressed, RankFormat(format="UB").is_compressed
+        (True, False)
+    """
 
     format: Format
     """`CP`: coordinates. `B`: a bitmask. `RLE`: runs of zeros. `UOP`: offsets of all parts. `UB`: a bitmask over all data."""
@@ -62,7 +68,13 @@ class RankFormat(Model):
 
 
 class TensorFormat(Model):
-    """Format of one tensor in a memory."""
+    """Format of one tensor in a memory.
+
+    Example:
+        >>> from tilewright.plugin import RankFormat, TensorFormat
+        >>> TensorFormat(ranks=(RankFormat(format="CP"),)).is_compressed
+        True
+    """
 
     _short_form: ClassVar = "ranks"
     ranks: tuple[RankFormat, ...] = Field(min_length=1, max_length=MAX_PARTS)
@@ -95,6 +107,11 @@ class Saving(Model):
     """Accesses that a memory saves while the tiles that they would be combined with are empty.
 
     Tensors are names or roles.
+
+    Example:
+        >>> from tilewright.plugin import Saving
+        >>> Saving(skip="A", when_empty=("B",)).kind
+        'skip'
     """
 
     gate: Name | None = None
@@ -178,6 +195,11 @@ class MetadataStorage(Model):
     """Storage of a memory for metadata, next to that for data.
 
     A memory with a capacity for data and no storage for metadata accepts only formats of 0 bits.
+
+    Example:
+        >>> from tilewright.plugin import MetadataStorage
+        >>> MetadataStorage(width_bits=8, depth=16).depth
+        16
     """
 
     width_bits: Bits = 0
@@ -215,7 +237,13 @@ class MetadataStorage(Model):
 
 
 class SparseMemory(Model):
-    """Formats and savings of a memory for sparse tensors."""
+    """Formats and savings of a memory for sparse tensors.
+
+    Example:
+        >>> from tilewright.plugin import SparseMemory
+        >>> SparseMemory().is_active
+        False
+    """
 
     formats: FrozenDict[Name, TensorFormat] = FrozenDict()
     """Name or role of a tensor -> its format; a name takes precedence."""
@@ -265,7 +293,13 @@ class SparseMemory(Model):
 
 
 class SparseCompute(Model):
-    """Savings of compute units at zero operands: gated operations take their cycle, skipped ones do not."""
+    """Savings of compute units at zero operands: gated operations take their cycle, skipped ones do not.
+
+    Example:
+        >>> from tilewright.plugin import SparseCompute
+        >>> SparseCompute(skip=True).is_active, SparseCompute().is_active
+        (True, False)
+    """
 
     gate: bool = False
     """Whether operations with a zero operand are gated."""

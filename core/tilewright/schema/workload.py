@@ -29,7 +29,14 @@ Content = Literal["network", "layers"]
 
 
 class Layer(Model):
-    """One problem of a network."""
+    """One problem of a network.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import Layer
+        >>> Layer(problem=tw.load("nk,km->nm; n=2 k=3 m=4", "problem"), count=3).count
+        3
+    """
 
     problem: Problem
     """The loops of the layer."""
@@ -70,7 +77,13 @@ class Layer(Model):
 
 
 class Unmapped(Model):
-    """An operator that is not mapped, and the reason; no operator is dropped silently."""
+    """An operator that is not mapped, and the reason; no operator is dropped silently.
+
+    Example:
+        >>> from tilewright.plugin import Unmapped
+        >>> Unmapped(name="pool", operator="MaxPool", reason="no products").reason
+        'no products'
+    """
 
     name: str
     """Name of the operator in the network."""
@@ -107,7 +120,14 @@ class DistinctProblem:
 
 
 class Workload(FileModel):
-    """Layers in execution order, and operators that are not mapped."""
+    """Layers in execution order, and operators that are not mapped.
+
+    Example:
+        >>> import tilewright as tw
+        >>> workload = tw.load("squeezenet", "workload", batch=1)
+        >>> workload.name, len(workload.layers) > 20
+        ('squeezenet', True)
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["workload"] = "workload"

@@ -21,7 +21,13 @@ from tilewright.testing.corpus import PRICED, SAMPLES, Sample
 
 
 class CheckFailure(AssertionError):
-    """A plugin violates the contract of a check. The message explains how, and what would satisfy it."""
+    """A plugin violates the contract of a check. The message explains how, and what would satisfy it.
+
+    Example:
+        >>> from tilewright.testing import CheckFailure
+        >>> issubclass(CheckFailure, AssertionError)
+        True
+    """
 
 
 def first_row(wrong: Bools) -> int | None:
@@ -53,7 +59,15 @@ def require_refusal(what: str, call: Callable[[], object]) -> None:
 
 @dataclass(frozen=True)
 class Subject:
-    """Plugin under test with its options. `sources` are the inputs that a frontend should load."""
+    """Plugin under test with its options. `sources` are the inputs that a frontend should load.
+
+    Example:
+        >>> from tilewright.testing import Subject
+        >>> from tilewright.plugin import MapperSpec, installed
+        >>> subject = Subject(installed().find(MapperSpec, "random"))
+        >>> subject.spec.name
+        'random'
+    """
 
     registration: Registration
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -118,6 +132,13 @@ class Check:
         kinds: Classes of the specs that it is for, such as `(MapperSpec,)`; `KINDS` for all.
         function: Raises CheckFailure if the contract is violated.
         origin: Distribution that adds it; empty for the kit's own.
+
+    Example:
+        >>> from tilewright.testing import checks_for
+        >>> from tilewright.plugin import MapperSpec, installed
+        >>> check = checks_for(installed().find(MapperSpec, "random").spec)[0]
+        >>> check.name
+        'check_summary_is_one_line'
     """
 
     name: str

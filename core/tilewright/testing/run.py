@@ -65,7 +65,13 @@ Status = Literal["passed", "failed", "expected failure", "unexpected pass"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of one check of one plugin."""
+    """Result of one check of one plugin.
+
+    Example:
+        >>> from tilewright.testing import Outcome
+        >>> Outcome("check_summary_is_one_line", "mine/random", "passed").ok
+        True
+    """
 
     check: str
     plugin: str
@@ -80,7 +86,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Case:
-    """One check of one plugin. `expected` is the reason for an expected failure."""
+    """One check of one plugin. `expected` is the reason for an expected failure.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.testing import cases
+        >>> registration = tw.installed().registrations[0]
+        >>> case = cases(registration)[0]
+        >>> case.outcome().ok
+        True
+    """
 
     check: Check
     subject: Subject
@@ -117,7 +132,14 @@ class Case:
 
 
 def checks_for(spec: PluginSpec[Any]) -> tuple[Check, ...]:
-    """Return the checks for a plugin of this kind; those for all plugins come first."""
+    """Return the checks for a plugin of this kind; those for all plugins come first.
+
+    Example:
+        >>> from tilewright.testing import checks_for
+        >>> from tilewright.plugin import MapperSpec, installed
+        >>> len(checks_for(installed().find(MapperSpec, "random").spec)) > 10
+        True
+    """
     mine = [check for check in CHECKS.values() if isinstance(spec, check.kinds)]
     return tuple(sorted(mine, key=lambda check: -len(check.kinds)))
 
@@ -145,6 +167,13 @@ def cases(
         InputError: An expected failure has no reason, or names no check of this kind of plugin.
         UnknownPluginError: A plugin of `checks_of` adds no checks.
         PluginError: A plugin that adds checks failed.
+
+    Example:
+        >>> from tilewright.testing import cases
+        >>> from tilewright.plugin import MapperSpec, installed
+        >>> case = cases(installed().find(MapperSpec, "random"))[0]
+        >>> str(case)
+        'random-summary_is_one_line'
     """
     expected = dict(expected_failures or {})
     subject = Subject(registration, dict(options or {}), tuple(sources), dict(expects or {}))
@@ -172,7 +201,15 @@ def check_plugin(
     expected_failures: Mapping[str, str] | None = None,
     checks_of: Iterable[str] = (),
 ) -> list[Outcome]:
-    """Run all checks of one plugin without pytest. The arguments are those of `cases`."""
+    """Run all checks of one plugin without pytest. The arguments are those of `cases`.
+
+    Example:
+        >>> from tilewright.testing import check_plugin
+        >>> from tilewright.plugin import EstimatorSpec, installed
+        >>> outcomes = check_plugin(installed().find(EstimatorSpec, "tables"))
+        >>> [outcome.check for outcome in outcomes if not outcome.ok]
+        []
+    """
     registration = plugin if isinstance(plugin, Registration) else Registration(plugin, "unpackaged", None)
     checks = cases(
         registration,
@@ -202,6 +239,11 @@ def registrations_of(name: str) -> tuple[Registration, ...]:
     Raises:
         UnknownPluginError: The distribution is not installed, or registers no such plugin.
         PluginError: One of its entry points is broken.
+
+    Example:
+        >>> from tilewright.testing import registrations_of
+        >>> [one.spec.kind for one in registrations_of("tilewright/random")]
+        ['mapper']
     """
     distribution, _, plugin = name.partition("/")
     registry = _registry_of(distribution)
@@ -243,6 +285,12 @@ def parametrize_conformance(
 
     Raises:
         UnknownPluginError, PluginError, InputError: An argument is invalid. pytest reports it at collection.
+
+    Example:
+        >>> from tilewright.testing import parametrize_conformance
+        >>> mark = parametrize_conformance("tilewright/random")
+        >>> len(mark.args[1]) > 10
+        True
     """
     import pytest
 

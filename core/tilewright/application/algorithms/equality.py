@@ -25,6 +25,11 @@ class Equality:
         mixed: tensors of the steps where one word would have to hold several words of the problem's tensor.
         scattered: tensors without a movement whose words are not evenly spaced: equal steps along a
             dimension of the step are unequal distances in memory.
+
+    Example:
+        >>> from tilewright.testing import Equality
+        >>> Equality(words=4, wrong=0).right
+        True
     """
 
     words: int

@@ -30,7 +30,15 @@ AGAIN = "to prove the changed problem or architecture, map it again: `tilewright
 
 @dataclass(frozen=True, repr=False)
 class CertificateVerification(Tabular):
-    """Result of checking a certificate; `passed` of a check is None if the check could not run."""
+    """Result of checking a certificate; `passed` of a check is None if the check could not run.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.map("nk,km->nm; n=2 k=2 m=2", "eyeriss", cache=False)
+        >>> verification = tw.verify_certificate(report.certificate("einsum"))
+        >>> verification.right
+        True
+    """
 
     certificate: Certificate[Any]
     checks: tuple[Check, ...]
@@ -120,6 +128,12 @@ def verify_certificate(
         CallError, InputError: an argument or the file is invalid.
         UnknownPluginError: the cost model is not installed. If only the mapper is missing, its checks do not run.
         PluginError: the cost model or the mapper failed.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.map("nk,km->nm; n=2 k=2 m=2", "eyeriss", cache=False)
+        >>> tw.verify_certificate(report.certificate("einsum")).right
+        True
     """
     read = _read(certificate)
     fused = not isinstance(read.claim, LayerClaim)

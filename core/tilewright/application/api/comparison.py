@@ -42,6 +42,12 @@ def compare(
 
     Raises:
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.compare("nk,km->nm; n=4 k=4 m=4", "eyeriss", mappers="random,local", evaluations=50, cache=False)
+        >>> [row["mapper"] for row in report.rows()]
+        ['random', 'local']
     """
     models = settings["models"]
     models = installed().default(CostModelSpec, "search") if models is None else models

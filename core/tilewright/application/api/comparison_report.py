@@ -40,6 +40,12 @@ class ComparisonReport(Tabular):
 
     `folder` contains the mapping files. `fits` records which models fit which layers. Models that
     do not fit a layer are in a table of their own.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.compare("nk,km->nm; n=4 k=4 m=4", "eyeriss", mappers="random", evaluations=50, cache=False)
+        >>> report.complete
+        True
     """
 
     workload: Workload

@@ -76,6 +76,13 @@ def full_mapping(
     Raises:
         CallError, InputError, UnknownNameError: An argument or a file is invalid, or contains a group mapping or directives.
         InvalidMappingError: The mapping is not legal; every broken rule is listed.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> full = tw.full_mapping(layer)
+        >>> sorted(full.dimensions.items())
+        [('k', 8), ('m', 8), ('n', 8)]
     """
     full = full_form_of(inputs_by(mapping, problem, arch, notation, reading))
     if isinstance(full, FullGroup):
@@ -100,6 +107,13 @@ def full_group(
     Raises:
         CallError, InputError, UnknownNameError: An argument or a file is invalid, or contains no group mapping.
         InvalidMappingError: The group mapping is not legal; every broken rule is listed.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> [layer.name for layer in tw.full_group(group).layers]
+        ['einsum']
     """
     full = full_form_of(inputs_by(group, None, None, notation, reading))
     if isinstance(full, FullMapping):

@@ -51,6 +51,12 @@ def correlate(workload: Sources, arch: Sources, **settings: Unpack[CorrelateSett
     Raises:
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
         OutputError: The folder cannot be written to.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.correlate("nk,km->nm; n=4 k=4 m=4", "eyeriss", models="timeloop,pipelined", samples=20)
+        >>> len(report.rows())
+        3
     """
     models, samples, seed = names_of("models", settings["models"]), settings["samples"], settings["seed"]
     if _is_group(workload):

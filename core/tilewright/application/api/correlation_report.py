@@ -52,6 +52,12 @@ class CorrelationReport(Tabular):
 
     `layers` are the samples with their costs. `folder` contains the summaries, and the mappings on which two models
     disagree most.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.correlate("nk,km->nm; n=4 k=4 m=4", "eyeriss", models="timeloop,pipelined", samples=20)
+        >>> [model.name for model in report.models]
+        ['timeloop', 'pipelined']
     """
 
     workload: Workload

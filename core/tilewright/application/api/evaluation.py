@@ -59,6 +59,13 @@ class EvaluationReport(Tabular):
     Printing it gives a summary, and printing `explained()` gives all details. `warnings` lists
     inputs that the reader could not represent, and names in the architecture that match nothing.
     `mapping` is the evaluated mapping, if there is one.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> report = tw.evaluate(layer, models="timeloop")
+        >>> report.rows()[0]["model"]
+        'timeloop'
     """
 
     reports: tuple[Report, ...]
@@ -236,6 +243,12 @@ def evaluate(
 
     Raises:
         CallError, InputError, UnknownNameError: An argument or a file is invalid; the message names valid ones.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> [report.model for report in tw.evaluate(layer, models=["timeloop", "pipelined"]).reports]
+        ['timeloop', 'pipelined']
     """
     return evaluate_inputs(inputs_by(mapping, problem, arch, notation, reading), models, model_options)
 

@@ -51,6 +51,12 @@ def map(
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
         PluginError: Mapper or model cannot be built.
         OutputError: The folder cannot be written to. A later fault, such as a full disk, is reported as `unwritten`.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False)
+        >>> report.complete, report.macs
+        (True, 512)
     """
     plan, configuration = Plan.of_one(workload, arch, settings)
     algorithms, cluster = settings["algorithms"], settings["cluster"]
@@ -125,6 +131,11 @@ def space(problem: Source, arch: Source, constraints: Source | None = None, fact
 
     Raises:
         InputError, UnknownNameError: An argument is invalid, or the constraints do not suit the space.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.space("nk,km->nm; n=2 k=3 m=4", "eyeriss").size
+        232
     """
     architecture = load_architecture(arch)
     rules = with_factors(load_constraints(constraints, architecture), factors)

@@ -84,6 +84,15 @@ def plot(
     Raises:
         InputError, UnknownNameError: The source has no such chart, or nothing to draw.
         OutputError: The file cannot be written.
+
+    Example:
+        >>> import tilewright as tw
+        >>> import tempfile
+        >>> report = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     size = tw.plot(report.save(folder), f"{folder}/energy.svg", kind="energy").stat().st_size
+        >>> size > 1_000
+        True
     """
     if isinstance(source, str | os.PathLike):
         drawings, several = drawings_of(source, exploration), str(source)

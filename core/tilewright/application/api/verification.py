@@ -98,6 +98,13 @@ class Verification(Tabular):
     """Results of executing a mapping, and reports of other cost models if it is right.
 
     `violations` are the legality rules that it breaks. `alternatives` are those that it is a step of.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> check = tw.verify(layer)
+        >>> check.right
+        True
     """
 
     executed: Report
@@ -249,6 +256,12 @@ def verify(
         CallError, InputError, UnknownNameError: An argument or a file is invalid.
         NotConformableError: The problem is too large to execute.
         PluginError: The executing cost model crashed.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> tw.verify(layer).right
+        True
     """
     inputs = inputs_of(mapping, problem, arch)
     if inputs.directives is not None:

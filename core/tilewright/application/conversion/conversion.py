@@ -32,6 +32,12 @@ class Conversion:
         warnings: content that the reader could not represent.
         dropped: content removed because the target notation cannot express it.
         read: paths of the files read.
+
+    Example:
+        >>> import tilewright as tw
+        >>> made = tw.Conversion({"a.txt": "text"}, ("timeloop", "union"), ("timeloop", "union"))
+        >>> list(made.files)
+        ['a.txt']
     """
 
     files: Mapping[str, str]

@@ -169,6 +169,12 @@ class Drawing:
         marks: Text of each mark, by the mark's `gid`, or `GID/INDEX` for those of a group. Browsers
             show it under the pointer.
         again: Draws it again; None: it cannot be drawn with another look.
+
+    Example:
+        >>> import tilewright as tw
+        >>> drawing = tw.draw(tw.load("simba", "architecture"))
+        >>> drawing.title
+        'architecture simba'
     """
 
     figure: Figure

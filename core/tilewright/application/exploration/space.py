@@ -88,7 +88,13 @@ def _as_text(value: object) -> object:
 
 
 class ArchitectureSpace(FileModel):
-    """A machine with choices."""
+    """A machine with choices.
+
+    Example:
+        >>> import tilewright as tw
+        >>> sorted(tw.architecture_space("sunstone_l1").choices)
+        ['inputs', 'outputs', 'weights']
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["space"] = "space"

@@ -55,6 +55,12 @@ class MappedLayer(Printed):
         cached: Whether the result is from an earlier search.
         warnings: Messages for the user.
         instead: The fallback mapper, if it searched.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> layer.name, layer.count, layer.interrupted
+        ('einsum', 1, False)
     """
 
     distinct: DistinctProblem

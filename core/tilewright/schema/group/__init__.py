@@ -115,6 +115,13 @@ class GroupMapping(Printed, FileModel):
     `axes` join dimensions of layers: a shared loop over an axis steps all of them. Layers of different sizes there end
     together, so a larger one starts earlier; `paces` says otherwise. A tensor without an edge is named `layer.tensor`. The home of a tensor is
     its outermost storage entry.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> list(group.paths), len(group.users)
+        (['einsum'], 3)
     """
 
     schema_version: Literal[1] = 1

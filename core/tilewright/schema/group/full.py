@@ -65,6 +65,14 @@ class FullGroup(FileModel):
     """Group mapping with all loops and tiles of its layers, for code generators.
 
     Loops of one step are left out. Layers run in order, at every step of the loops that they share.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> full = tw.full_group(group)
+        >>> full.kind, full.layers[0].loops[0].layers
+        ('full_group_mapping', ('einsum',))
     """
 
     schema_version: Literal[1] = 1

@@ -134,7 +134,17 @@ class AlternativeRecord(Model):
 
 
 class MappedProblem(Printed, FileModel):
-    """A mapping file as `map` writes it."""
+    """A mapping file as `map` writes it.
+
+    Example:
+        >>> import tilewright as tw
+        >>> import tempfile
+        >>> report = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = tw.load(f"{report.save(folder)}/001_einsum.yaml", "mapping")
+        >>> written.kind, written.layers
+        ('mapped', ('einsum',))
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["mapped"] = "mapped"

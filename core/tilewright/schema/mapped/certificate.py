@@ -93,7 +93,14 @@ class _Claim(Model):
 
 
 class LayerClaim(_Claim):
-    """No mapping of `space` costs less than the bound."""
+    """No mapping of `space` costs less than the bound.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.map("nk,km->nm; n=2 k=2 m=2", "eyeriss", cache=False)
+        >>> report.certificate("einsum").claim.of
+        'layer'
+    """
 
     of: Literal["layer"] = "layer"
     """Kind of claim."""
@@ -233,7 +240,15 @@ Claim = TypeVar("Claim", bound=AnyClaim, covariant=True)
 
 
 class Certificate(Printed, FileModel, Generic[Claim]):
-    """A statement that nothing in the space of `claim` costs less than `bound`."""
+    """A statement that nothing in the space of `claim` costs less than `bound`.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.map("nk,km->nm; n=2 k=2 m=2", "eyeriss", cache=False)
+        >>> certificate = report.certificate("einsum")
+        >>> certificate.claim.of, certificate.bound <= certificate.value
+        ('layer', True)
+    """
 
     schema_version: Literal[2] = 2
     kind: Literal["certificate"] = "certificate"

@@ -33,6 +33,11 @@ class Loop:
 
     It has `trips` iterations of `dimension`, each covering `tile` iterations of the problem. The
     last one may be smaller.
+
+    Example:
+        >>> from tilewright.plugin import Loop
+        >>> Loop(0, "M", 4, 2, spatial=False).trips
+        4
     """
 
     entry: int
@@ -43,7 +48,15 @@ class Loop:
 
 
 class Entry(Model):
-    """Temporal loops, kept tensors and unrolling of one cluster."""
+    """Temporal loops, kept tensors and unrolling of one cluster.
+
+    Example:
+        >>> from tilewright.plugin import Entry, FrozenDict
+        >>> sizes = FrozenDict({"M": 4})
+        >>> entry = Entry(target="DRAM", keep=("A",), temporal_order=("M",), temporal_tile_sizes=sizes, spatial_tile_sizes=sizes)
+        >>> entry.temporal_tile_sizes["M"]
+        4
+    """
 
     _inherited: ClassVar = ("temporal_order", "temporal_tile_sizes", "spatial_tile_sizes")
     target: Name
@@ -82,6 +95,13 @@ class Mapping(Printed, FileModel):
     spatial tile, `spatial_tile_sizes` to the entry's own temporal tile. The first entry lists all dimensions.
     `temporal_order` lists the dimensions with loops; the others are outside them. It may be omitted if at most one
     dimension has a loop. The same holds for `spatial_order`.
+
+    Example:
+        >>> import tilewright as tw
+        >>> entries = [{"target": "DRAM", "keep": ["A"], "temporal_tile_sizes": {"M": 8}}, {"target": "PE", "temporal_tile_sizes": {"M": 1}}]
+        >>> mapping = tw.Mapping.model_validate({"entries": entries})
+        >>> [(loop.dimension, loop.trips) for loop in mapping.loops()]
+        [('M', 8)]
     """
 
     schema_version: Literal[1] = 1

@@ -79,6 +79,13 @@ class FullMapping(FileModel):
     """Mapping with all its loops and tiles, for code generators.
 
     Loops of one step are left out. Loops and tiles are listed outermost first.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> full = tw.full_mapping(layer)
+        >>> full.tiles[0].memory, full.tiles[0].depth, full.ragged
+        ('DRAM', 0, False)
     """
 
     schema_version: Literal[1] = 1

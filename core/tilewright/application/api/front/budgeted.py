@@ -33,6 +33,13 @@ class BudgetedNetwork(Tabular):
         chosen: for each front, the points in use, each with its number of layers.
         energy_pj, cycles: of the whole network.
         bound: lower bound on the energy within the budget; 0 if nothing was proved.
+
+    Example:
+        >>> import tilewright as tw
+        >>> front = tw.front("nk,km->nm; n=2 k=2 m=2", "eyeriss", cache=False)
+        >>> network = front.within(10**6)
+        >>> network.network, network.cycles <= 10**6
+        ('einsum', True)
     """
 
     network: str

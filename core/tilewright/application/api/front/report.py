@@ -43,6 +43,12 @@ class FrontReport(Tabular):
     """Pareto fronts of the distinct problems of a workload. An interrupted run has fewer.
 
     `folder` contains the mapping files.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.front("nk,km->nm; n=2 k=2 m=2", "eyeriss", cache=False)
+        >>> report.complete
+        True
     """
 
     workload: Workload

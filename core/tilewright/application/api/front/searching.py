@@ -45,6 +45,12 @@ def front(
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
         PluginError: Mapper or model cannot be built.
         OutputError: The folder cannot be written to.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.front("nk,km->nm; n=2 k=2 m=2", "eyeriss", cache=False)
+        >>> report.complete
+        True
     """
     points = settings["points"]
     whole(2, points=points)

@@ -19,7 +19,14 @@ from tilewright.values import attributes
 
 @dataclass(frozen=True, repr=False)
 class ComponentReport(Tabular):
-    """Answers of estimators for one component, action by action; the first answer counts."""
+    """Answers of estimators for one component, action by action; the first answer counts.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.estimate("sram", {"size_bits": 524288, "width_bits": 64}, technology_nm=45)
+        >>> report.component
+        'sram'
+    """
 
     component: str
     sizes: Mapping[str, Attribute]
@@ -118,6 +125,11 @@ def estimate(
         CallError, InputError, UnknownPluginError: An argument is invalid.
         NotEstimatedError: No estimator supports the component; the answer of each is included.
         PluginError: The named estimator failed.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.estimate("sram", {"size_bits": 524288, "width_bits": 64}, technology_nm=45).component
+        'sram'
     """
     if isinstance(technology_nm, bool) or not isinstance(technology_nm, int | float):
         raise InputError(f"technology_nm is {technology_nm!r}, expected nanometres")
@@ -154,6 +166,13 @@ def estimators(*names: str, **options: Mapping[str, Any]) -> Iterator[None]:
     Raises:
         UnknownPluginError: An estimator is not installed.
         InputError: Options are given for an estimator that is not named.
+
+    Example:
+        >>> import tilewright as tw
+        >>> with tw.estimators("tables"):
+        ...     report = tw.estimate("register", {"size_bits": 512, "width_bits": 16}, technology_nm=45)
+        >>> report.component
+        'register'
     """
     unnamed = [name for name in options if name not in names]
     if unnamed:

@@ -66,6 +66,13 @@ def explore(
         OutputError: The store cannot be written to.
         ClusterError: No scheduler answers, or it has no workers that may search. The report's
             `failure` records a cluster that is lost later.
+
+    Example:
+        >>> import tilewright as tw
+        >>> sweep = {"GlobalBuffer.capacity_words": [1024, 4096]}
+        >>> report = tw.explore("nk,km->nm; n=4 k=4 m=4", arch="eyeriss", vary=sweep, mapper="random", evaluations=20)
+        >>> len(report.rows())
+        2
     """
     arch, vary = settings["arch"], settings["vary"] or None
     machines = _machines(space, arch, vary)
@@ -139,6 +146,17 @@ def explored(file: str | os.PathLike[str], exploration: str | None = None) -> Ex
     Raises:
         InputError: There is no store, or it is damaged.
         UnknownNameError: The store has no such exploration.
+
+    Example:
+        >>> import tilewright as tw
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = f"{folder}/store.sqlite"
+        ...     sweep = {"GlobalBuffer.capacity_words": [1024]}
+        ...     first = tw.explore("nk,km->nm; n=4 k=4 m=4", arch="eyeriss", vary=sweep, evaluations=20, store=store)
+        ...     again = tw.explored(store)
+        >>> again.rows() == first.rows()
+        True
     """
     with Store(file, make=False) as kept:
         return report_of(kept, exploration)

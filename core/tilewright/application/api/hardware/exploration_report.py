@@ -39,6 +39,13 @@ class ExplorationReport(Tabular):
     Attributes:
         complete: Whether the exploration ran to its end.
         failure: Lost cluster that ended the exploration.
+
+    Example:
+        >>> import tilewright as tw
+        >>> sweep = {"GlobalBuffer.capacity_words": [1024, 4096]}
+        >>> report = tw.explore("nk,km->nm; n=4 k=4 m=4", arch="eyeriss", vary=sweep, mapper="random", evaluations=20)
+        >>> len(report.rows())
+        2
     """
 
     record: ExplorationRecord

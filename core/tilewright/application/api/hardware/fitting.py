@@ -57,7 +57,14 @@ COMMON = Workload.model_validate(
 
 @dataclass(frozen=True, repr=False)
 class FitReport(Tabular):
-    """Cost models that accept the problems on an architecture, with reasons for the others."""
+    """Cost models that accept the problems on an architecture, with reasons for the others.
+
+    Example:
+        >>> import tilewright as tw
+        >>> report = tw.fit("eyeriss", models="timeloop")
+        >>> {row["model"] for row in report.rows()}
+        {'timeloop'}
+    """
 
     architecture: Architecture
     constraints: Constraints
@@ -121,6 +128,11 @@ def fit(
 
     Raises:
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.fit("eyeriss", models="timeloop").rows()[0]["model"]
+        'timeloop'
     """
     named = (
         [registration.name for registration in installed().of_kind(CostModelSpec)]

@@ -32,6 +32,11 @@ def architecture_space(source: SpaceSource) -> ArchitectureSpace:
     Raises:
         UnknownNameError: The name is unknown.
         InputError: The file or dict is invalid; the message gives the location.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.architecture_space("sunstone_l1").name
+        'sunstone_l1'
     """
     if isinstance(source, ArchitectureSpace):
         return source

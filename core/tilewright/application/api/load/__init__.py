@@ -86,6 +86,13 @@ def load(source: Source, kind: Kind | None = None, **options: Any) -> Loaded:
     Raises:
         UnknownNameError: The name is unknown; the message lists similar ones.
         InputError: The file, dict or formula is invalid, or the kind of the source is unclear.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.load("nk,km->nm; n=2 k=3 m=4", "problem").macs
+        24
+        >>> tw.load("eyeriss", "architecture").compute_instances
+        168
     """
     if kind is None:
         kind, source = _recognised(source)

@@ -1,0 +1,35 @@
+"""Each public function and class has an example in its docstring. `tox` runs the examples."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+import tilewright
+import tilewright.plugin
+import tilewright.testing
+from tilewright.schema.architecture import Architecture
+
+MODULES = (tilewright, tilewright.plugin, tilewright.testing)
+DESCRIBED = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in MODULES
+    for name in module.__all__
+    if inspect.isroutine(getattr(module, name)) or inspect.isclass(getattr(module, name))
+}
+WITHOUT = {
+    *("calibrate", "compare_groups", "convert", "diff_stats", "fuse", "fuse_network", "fusion_gain"),
+    *("CalibrationReport", "FusionGain", "FusionReport", "GroupClaim", "GroupComparison", "NetworkClaim"),
+    *("NetworkFusion", "RecordedReport", "BranchMapper", "Route"),
+}
+"""Names whose examples need files or networks; the manual has them."""
+
+
+@pytest.mark.parametrize("name", sorted(DESCRIBED))
+def test_a_public_name_has_an_example(name: str) -> None:
+    described: Any = DESCRIBED[name]
+    assert (">>> " in (described.__doc__ or "")) == (name.rpartition(".")[2] not in WITHOUT)
+
+
+def test_examples_are_no_part_of_schemas() -> None:
+    assert ">>>" in (Architecture.__doc__ or "") and ">>>" not in str(Architecture.model_json_schema())
