@@ -266,7 +266,8 @@ def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterato
                 or (whole and size in sizes)
             ):
                 told = ", ".join(
-                    f"{extent} in {layer}" + (f" from row {starts[layer]} on" if starts[layer] else "")
+                    f"{extent} in {layer}"
+                    + (f" from row {starts[layer]} on" if starts[layer] and axis in group.paces else "")
                     for layer, extent in zip(layers, sizes, strict=True)
                 )
                 text = f"its sizes are {told}; expected a temporal tile that divides all, and is smaller than each"

@@ -146,7 +146,7 @@ def alive_rows(windows: Sequence[Window], tile: int) -> int:
     A row lives from the step that makes it, or that reads it if it is a zero, until the last reader has taken it.
     """
     first = windows[0]
-    last = max(window.lag + window.length for window in windows) // tile
+    last = max(1, *((window.lag + window.length) // tile for window in windows))
     steps = np.arange(last)
     made = np.minimum(first.size, (steps + 1) * tile * first.made)
     newest, oldest = made.copy(), np.full(last, np.iinfo(np.int64).max)

@@ -191,7 +191,13 @@ class GroupModel(Protocol):
 
 @runtime_checkable
 class VectorModel(Protocol):
-    """A cost model that counts vector layers; its capabilities declare `vector_layers`."""
+    """A cost model that counts vector layers; its capabilities declare `vector_layers`.
+
+    Example:
+        >>> from tilewright.plugin import CostModelSpec, VectorModel, installed
+        >>> isinstance(installed().make(CostModelSpec, "timeloop"), VectorModel)
+        True
+    """
 
     def explain_vector(self, layer: VectorLayer, architecture: Architecture, unit: Unit) -> Report:
         """Return the report of one execution of a layer on the units of one name.

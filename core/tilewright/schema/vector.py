@@ -30,7 +30,13 @@ Operations = FrozenDict[Operation, Annotated[int, Field(ge=0, le=2**20, strict=T
 
 
 class OperatorWork(Model):
-    """Operations of an operator, on rows of elements. Reductions are along rows."""
+    """Operations of an operator, on rows of elements. Reductions are along rows.
+
+    Example:
+        >>> from tilewright.plugin import OperatorWork
+        >>> OperatorWork(element={"multiply": 1, "add": 1}).passes
+        1
+    """
 
     element: Operations = Operations()
     """Operations per element."""
@@ -78,7 +84,13 @@ class OperatorWork(Model):
 
 
 class Unit(Model):
-    """Vector unit. Each instance of its memory has one."""
+    """Vector unit. Each instance of its memory has one.
+
+    Example:
+        >>> from tilewright.plugin import Unit
+        >>> Unit(name="Vector", lanes=128, memory="VMEM", energy_pj={"add": 0.1}).lanes
+        128
+    """
 
     name: Name
     """Name, which no memory has."""
@@ -112,7 +124,13 @@ class Unit(Model):
 
 
 class Operand(Model):
-    """Tensor that a vector layer reads."""
+    """Tensor that a vector layer reads.
+
+    Example:
+        >>> from tilewright.plugin import Operand
+        >>> Operand(name="Scores", words=64).role
+        'input'
+    """
 
     name: Name
     """Name, unique in the layer."""
@@ -130,7 +148,14 @@ class Operand(Model):
 
 
 class VectorLayer(Model):
-    """Work of an operator without a product, on rows of elements."""
+    """Work of an operator without a product, on rows of elements.
+
+    Example:
+        >>> from tilewright.plugin import Operand, VectorLayer
+        >>> scores = Operand(name="Scores", words=64)
+        >>> VectorLayer(name="softmax", operator="Softmax", rows=8, row=8, operands=[scores], result=64).count
+        1
+    """
 
     name: str = Field(min_length=1)
     """Name, which no layer of the workload has."""
