@@ -195,3 +195,10 @@ def test_attention_of_gpt_3_takes_as_long_as_in_accelforge() -> None:
         placed = Placement(layer, architecture, chosen, "timeloop")
         lanes.append(report_of(placed, counts_of(placed)).limits[0].cycles / 1.05e6)
     assert [round(milliseconds, 3) for milliseconds in lanes] == [0.25, 1.248]
+
+
+def test_counts_that_could_be_rounded_are_refused() -> None:
+    huge = softmax().model_copy(update={"rows": 2**40, "row": 2**12, "operands": (Operand(name="X", words=2**40),)})
+    placed = Placement(huge, machine(), machine().units[0], "timeloop")
+    with pytest.raises(NotConformableError, match="expected less than 2\\*\\*53"):
+        report_of(placed, counts_of(placed))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from tilewright.application.drawing.charts import RooflinePoint, bars, convergence, grouped, roofline, sweep
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.drawing.fronts import Panel, ScatterPanel, fronts, pareto, scatter
-from tilewright.application.drawing.timeline import timeline
+from tilewright.application.drawing.timeline import Work, timeline
 from tilewright.errors import InputError
 from tilewright.formats import common_unit
 from tilewright.reports import Report
@@ -134,7 +134,7 @@ class UnitPlots(NetworkPlots):
         bars = self.data["timeline"]
         step, unit = common_unit([float(bar["end"]) for bar in bars], "cycles")
         work = [
-            (
+            Work(
                 bar["unit"],
                 bar["name"],
                 bar["start"] / step,

@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tilewright.application.drawing.axes import bounded, cut, plain
 from tilewright.application.drawing.drawing import WIDE, Drawing, blank, colour_of, redrawn, styled
 from tilewright.errors import InputError, printable
 
-Work = tuple[str, str, float, float, str]
-"""(unit, name, start, end, further text)."""
+MAX_BARS = 1000
+"""More bars are drawn together where the gaps between them are too narrow to be seen."""
+
+
+class Work(NamedTuple):
+    """Work of a layer on a unit."""
+
+    unit: str
+    name: str
+    start: float
+    end: float
+    more: str = ""
+
+
+def _together(work: Sequence[Work], gap: float) -> list[Work]:
+    """Return the bars with neighbours on one unit as one bar, where they are less than `gap` apart."""
+    joined, last = list[Work](), dict[str, int]()
+    for bar in sorted(work, key=lambda bar: bar.start):
+        place = last.get(bar.unit)
+        if place is not None and bar.start - joined[place].end < gap:
+            first, _, _ = joined[place].name.partition(" to ")
+            joined[place] = joined[place]._replace(name=f"{first} to {bar.name}", end=bar.end, more="")
+        else:
+            last[bar.unit] = len(joined)
+            joined.append(bar)
+    return joined
 
 
 @redrawn
@@ -25,13 +50,13 @@ def timeline(title: str, work: Sequence[Work], unit: str) -> Drawing:
     """
     if not work:
         raise InputError(f"{title}: there is nothing to draw", hint="a network with vector units is needed")
-    rows = list(dict.fromkeys(row for row, *_ in work))
-    end = max(bar[3] for bar in work)
+    rows, end = list(dict.fromkeys(bar.unit for bar in work)), max(bar.end for bar in work)
+    drawn = work if len(work) <= MAX_BARS else _together(work, end / MAX_BARS)
     bounded(title, [end])
     marks: dict[str, str] = {}
     with styled():
         figure, axes = blank(WIDE, 0.35 * len(rows) + 0.3, keeps_height=True)
-        for number, (row, name, start, stop, more) in enumerate(work):
+        for number, (row, name, start, stop, more) in enumerate(drawn):
             (patch,) = axes.barh([rows.index(row)], [stop - start], 0.7, [start], color=colour_of(row, rows.index(row)))
             patch.set_edgecolor("white")
             patch.set_linewidth(0.3)

@@ -16,7 +16,13 @@ def report_of(placed: Placement, counts: VectorCounts) -> Report:
     """Return the report. All overlaps: the busiest unit, and the busiest port of each memory.
 
     Energies of memories are those of the mean instance, times the instances in use.
+
+    Raises:
+        NotConformableError: a count is not below 2**53 (`too_large`).
     """
+    most = max(*counts.operations.values(), *(max(vars(moved).values()) for moved in counts.moved.values()))
+    if most >= 2**53:
+        placed.refuse("too_large", f"it has a count of {most:,}; expected less than 2**53")
     layer, unit, architecture = placed.layer, placed.unit, placed.architecture
     tensors = {tensor.name: tensor for tensor in layer.tensors}
     on_the_way = [memory for memory in architecture.memories if any(name == memory.name for name, _ in counts.moved)]

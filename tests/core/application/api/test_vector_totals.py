@@ -135,3 +135,27 @@ def test_the_page_and_the_plot_show_units_over_time(tmp_path: Path) -> None:
     drawn = tw.plot(tmp_path, tmp_path / "units.svg", kind="timeline").read_text(encoding="utf-8")
     assert "VPU, softmax: " in drawn
     assert report.plot.kinds[-1] == "timeline"
+
+
+@pytest.mark.parametrize("command", ["compare", "front", "explore", "fuse"])
+def test_other_commands_say_that_they_count_none(command: str, caplog: pytest.LogCaptureFixture) -> None:
+    work, machine = Workload.from_yaml(ATTENTION), Architecture.from_yaml(MACHINE + UNIT)
+    settings: dict[str, Any] = {"cache": False, "progress": False}
+    if command == "compare":
+        told = tw.compare(work, machine, mappers=["random"], evaluations=20, **settings).messages()
+    elif command == "front":
+        told = tw.front(work, machine, points=2, **settings).messages()
+    elif command == "explore":
+        tw.explore(
+            work,
+            arch=machine,
+            vary={"Buffer.capacity_words": [2048, 4096]},
+            evaluations=20,
+            mapper="random",
+            **settings,
+        )
+        told = caplog.messages
+    else:
+        tw.fuse_network(work, machine, objective="energy", **settings)
+        told = caplog.messages
+    assert any("vector layers are not counted here; `tilewright map` counts them" in one for one in told)
