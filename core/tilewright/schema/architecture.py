@@ -20,11 +20,11 @@ from pydantic_core import CoreSchema
 
 from tilewright.errors import InputError
 from tilewright.formats import figure
-from tilewright.markup import Head, tabulated
 from tilewright.schema import attribute, units
 from tilewright.schema.component import Component, Estimated, outdated, required_without
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.machine_table import machine_table
 from tilewright.schema.problem import Name, Problem, Role, Tensor
 from tilewright.schema.quantities import Area, Count, Energy, Rate, SubClusters, Words
 from tilewright.schema.replace import ValuePath, paths_below, replaced
@@ -508,18 +508,7 @@ class Architecture(FileModel):
         return self
 
     def _repr_html_(self) -> str:
-        """Return memories, fanouts and compute units as a table for notebooks."""
-        figures = ((self.clock_ghz, "GHz"), (self.technology_nm, "nm"), (self.area_um2 and self.area_um2 * 1e-6, "mm2"))
-        told = [f"{self.name}: {self.compute_instances:,} compute units"]
-        told += [f"{value:.4g} {unit}" for value, unit in figures if value is not None]
-        rows = [
-            (cluster.name, *((memory.name, "; ".join(memory.summary())) if memory else ("", "")), cluster.fanout.told)
-            for cluster in self.clusters
-            for memory in cluster.memories or (None,)
-        ]
-        unit = f"{figure(self.compute.energy_per_operation_pj)} pJ per operation"
-        heads = [Head(name) for name in ("cluster", "memory", "sizes and energies", "sub-clusters")]
-        return tabulated(", ".join(told), heads, [*rows, ("", self.compute.name, unit, "")])
+        return machine_table(self)
 
     @property
     def family(self) -> str:

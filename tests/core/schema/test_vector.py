@@ -108,3 +108,8 @@ def test_the_manual_has_the_table_of_operations() -> None:
     ]
     page = (Path(__file__).parents[3] / "docs" / "vector.md").read_text(encoding="utf-8")
     assert [line for line in lines if line not in page] == []
+
+
+def test_notebooks_show_the_units() -> None:
+    text = Architecture.from_yaml(f"{MACHINE}units: [{UNIT}]")._repr_html_()
+    assert "VPU" in text and "vector unit of 8 lanes at DRAM" in text and "1 pJ per operation" in text
