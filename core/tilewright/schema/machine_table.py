@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tilewright.formats import figure
 from tilewright.markup import Head, tabulated
 
-if TYPE_CHECKING:
-    from tilewright.schema.architecture import Architecture
 
-
-def machine_table(machine: Architecture) -> str:
-    """Return memories, fanouts, compute and vector units as HTML."""
+def machine_table(machine: Any) -> str:
+    """Return memories, fanouts, compute and vector units of an `Architecture` as HTML."""
     figures = (
         (machine.clock_ghz, "GHz"),
         (machine.technology_nm, "nm"),
