@@ -94,7 +94,12 @@ def banned() -> list[re.Pattern[str]]:
 @cache
 def violations() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {rule: [] for rule in CEILINGS}
-    files = [path for part in PARTS for path in sorted((ROOT / part).rglob("*")) if path.suffix in (".py", ".md")]
+    files = [
+        path
+        for part in PARTS
+        for path in sorted((ROOT / part).rglob("*"))
+        if path.suffix in (".py", ".md") and "__pycache__" not in path.parts
+    ]
     for path in [*files, *filter(Path.is_file, (ROOT / page for page in PAGES))]:  # CONTRIBUTING.md is not distributed
         for rule, text in broken(path.name, path.read_text(encoding="utf-8")):
             found[rule].append(f"{path.relative_to(ROOT)}: {text}")
