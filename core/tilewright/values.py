@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeVar
@@ -46,7 +47,7 @@ class Model(BaseModel):
         schema = handler(core)
         whole = handler.resolve_ref_schema(schema)
         if "description" in whole:
-            whole["description"] = whole["description"].partition("\n\nExample:")[0]  # of Python
+            whole["description"] = re.split(r"\n\n(?:Example:|>>> )", whole["description"])[0]
         texts = of_fields(cls, Model)
         for name, field in whole.get("properties", {}).items():
             field.pop("title", None)  # pydantic's, which only repeats the name

@@ -20,7 +20,7 @@ DESCRIBED = {
 WITHOUT = {
     *("calibrate", "compare_groups", "convert", "diff_stats", "fuse", "fuse_network", "fusion_gain"),
     *("CalibrationReport", "FusionGain", "FusionReport", "GroupClaim", "GroupComparison", "NetworkClaim"),
-    *("NetworkFusion", "RecordedReport", "BranchMapper", "Route"),
+    *("NetworkFusion", "RecordedReport", "BranchMapper", "Cluster", "Route"),
 }
 """Names whose examples need files or networks; the manual has them."""
 

@@ -145,9 +145,8 @@ class Port(Model):
 class Memory(Model):
     """A buffer.
 
-    Example:
-        >>> Memory(name="Buffer", capacity_words=1024, word_bits=16, read_energy_pj=1, write_energy_pj=2).usable_bits
-        16384.0
+    >>> Memory(name="Buffer", capacity_words=1024, word_bits=16, read_energy_pj=1, write_energy_pj=2).usable_bits
+    16384.0
     """
 
     name: Name
@@ -347,12 +346,7 @@ class Memory(Model):
 
 
 class Cluster(Model):
-    """One level of the chain: memories (none if virtual) over a fanout of sub-clusters.
-
-    Example:
-        >>> Cluster(name="PE").memories
-        ()
-    """
+    """One level of the chain: memories (none if virtual) over a fanout of sub-clusters."""
 
     name: Name
     """Name, unique in the architecture."""
