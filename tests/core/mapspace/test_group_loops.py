@@ -16,6 +16,7 @@ from support.command import Command, command
 from support.profiles import first
 from support.random_groups import random_group
 from support.schemas import faults
+from support.sliding_groups import Stack
 from tilewright.errors import InputError, InvalidMappingError
 from tilewright.mapspace.group_legality import group_legality
 from tilewright.schema.group.full import FullGroup
@@ -29,6 +30,7 @@ class Program:
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.layers = data["layers"]
+        self.results = results_of(data)
         self.made, self.operations = Counter[tuple[str, tuple[int, ...]]](), Counter[str]()
         self.starts = {layer["name"]: dict[str, int]() for layer in self.layers}
         self.ends = {
@@ -54,7 +56,7 @@ class Program:
         run, rest = layers[: len(inside)], layers[len(inside) :]
         assert [layer["name"] for layer in run] == inside
         loops = [layer["loops"][depth] for layer in run]
-        for key in ("trips", "tile", "last", "kind", "cluster", "axis", "layers"):
+        for key in ("trips", "kind", "cluster", "axis", "layers"):
             assert all(loop[key] == loops[0][key] for loop in loops), key
         pieces = [
             (self.starts[layer["name"]].get(loop["dimension"], 0), self.ends[layer["name"]][loop["dimension"]])
@@ -74,13 +76,20 @@ class Program:
         names = list(layer["dimensions"])
         for point in itertools.product(*ranges):
             at = {name: value - layer["skipped"].get(name, 0) for name, value in zip(names, point, strict=True)}
-            if min(at.values()) >= 0:
+            if all(0 <= value < layer["dimensions"][name] for name, value in at.items()):
                 self.operations[layer["name"]] += 1
-                operate(layer, at, self.made)
+                operate(layer, at, self.made, self.results)
 
 
-def operate(layer: dict[str, Any], at: dict[str, int], made: Counter[tuple[str, tuple[int, ...]]]) -> None:
-    """Execute one operation; padding is zero."""
+def results_of(data: dict[str, Any]) -> set[str]:
+    """Tensors that layers make."""
+    return {t["group_name"] for layer in data["layers"] for t in layer["tensors"] if t["role"] == "output"}
+
+
+def operate(
+    layer: dict[str, Any], at: dict[str, int], made: Counter[tuple[str, tuple[int, ...]]], results: set[str]
+) -> None:
+    """Execute one operation; padding is zero, and so are words of a result that no layer makes."""
     value = 1
     for tensor in sorted(layer["tensors"], key=lambda tensor: tensor["role"] == "output"):
         own = (sum(c * at[name] for name, c in rank["terms"].items()) for rank in tensor["coordinates"])
@@ -92,7 +101,8 @@ def operate(layer: dict[str, Any], at: dict[str, int], made: Counter[tuple[str, 
         if tensor["role"] == "output":
             made[key] += value if there else 0
         else:
-            value *= (made[key] if key in made else Random(str(key)).randint(1, 9)) if there else 0
+            drawn = 0 if tensor["group_name"] in results else Random(str(key)).randint(1, 9)
+            value *= made.get(key, drawn) if there else 0
 
 
 def alone(data: dict[str, Any]) -> Words:
@@ -100,7 +110,7 @@ def alone(data: dict[str, Any]) -> Words:
     made = Counter[tuple[str, tuple[int, ...]]]()
     for layer in data["layers"]:
         for point in itertools.product(*map(range, layer["dimensions"].values())):
-            operate(layer, dict(zip(layer["dimensions"], point, strict=True)), made)
+            operate(layer, dict(zip(layer["dimensions"], point, strict=True)), made, results_of(data))
     return dict(made)
 
 
@@ -144,6 +154,24 @@ def test_a_program_of_the_full_form_has_the_results_of_the_layers(part: int) -> 
         data = check(random_group(seed, divisible=seed % 3 > 0, padding=0.4 * (seed % 2), inner=0.2))
         shared += any(len(loop["layers"]) > 1 for layer in data["layers"] for loop in layer["loops"])
     assert shared
+
+
+@pytest.mark.parametrize("part", first(1, *range(8)))
+def test_layers_may_take_several_rows_at_a_step_and_start_late(part: int) -> None:
+    stacks = (Stack(seed).group() for seed in itertools.count(1000 * part))
+    legal = (
+        group
+        for group in stacks
+        if group is not None
+        and not group_legality(group).reasons
+        and sum(layer.macs for layer in group.layers) < 1500
+        and len({loop.entry for path in group.paths.values() for loop in path.mapping.loops()}) > 1
+    )
+    tiles = set()
+    for group in itertools.islice(legal, 6):
+        data = check(group)
+        tiles |= {loop["tile"] for layer in data["layers"] for loop in layer["loops"] if len(loop["layers"]) > 1}
+    assert tiles
 
 
 def test_padding_is_read_as_zero() -> None:

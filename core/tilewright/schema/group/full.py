@@ -14,7 +14,10 @@ class FullGroupLoop(FullLoop):
     """Loop outside a layer of a group."""
 
     layers: tuple[str, ...]
-    """Layers that run in sequence at every step. It is one loop, which has the same number in the lists of all of them."""
+    """Layers that run in sequence at every step. It is one loop, which has the same number in the lists of all of them.
+
+    Its `tile` may differ between layers, which then take several rows at a step.
+    """
 
 
 class FullGroupTile(FullTile):
@@ -32,7 +35,10 @@ class FullGroupTensor(FullTensor):
     offsets: tuple[int, ...]
     """Numbers to add to the group's coordinates to get the layer's."""
     existing: tuple[tuple[int, int], ...] | None
-    """First and last word that exist along each of the group's coordinates. Others are padding. None: all exist."""
+    """First and last word that exist along each of the group's coordinates. Others are padding. None: all exist.
+
+    Words that exist, of a tensor that some layer makes, but that this layer does not make, are zeros.
+    """
 
 
 class FullGroupLayer(Model):

@@ -9,6 +9,7 @@ import pytest
 import tilewright as tw
 from support.charts import rectangles
 from support.command import Command, command
+from tilewright.application.api.plots import NetworkPlots
 from tilewright.errors import InputError, UnknownNameError
 
 FORMULA = "nk,km->nm; n=8 k=8 m=8"
@@ -131,3 +132,14 @@ def test_commands_print_the_page_to_open(
     assert f"open {tmp_path / 'run' / 'report.html'}" in mapped.err and (tmp_path / "run" / "report.html").is_file()
     assert reported.err == f"open {tmp_path / 'two.html'}\n" and (tmp_path / "two.html").is_file()
     assert f"tilewright report {tmp_path / 's.sqlite'}" in explored.err
+
+
+def test_numbered_operators_are_named_with_their_weights() -> None:
+    layer: dict[str, Any] = {
+        "name": "n4",
+        "count": 2,
+        "origins": {"n4": {"node": "n4", "weights": "fire2/squeeze1x1_w_0"}},
+        "best": {"valid": True},
+    }
+    other = layer | {"name": "fc", "count": 1, "origins": {}}
+    assert NetworkPlots({"layers": [layer, other]})._names == ["n4 fire2/squeeze1x1_w_0 x2", "fc"]
