@@ -27,10 +27,13 @@ OPERANDS = dict.fromkeys(
 ) | dict.fromkeys("Where BatchNormalization RotaryEmbedding".split(), 3)
 
 
+CUT = ["Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"]
+
+
 def machine(draw: random.Random) -> Architecture:
     """Return a machine with up to three memories, and a unit at one of them."""
-    sizes = [None, draw.choice([None, draw.randint(1, 60)]), draw.choice([None, draw.randint(1, 20)])]
-    depth = draw.randint(1, 3)
+    sizes = [None, draw.choice([None, draw.randint(1, 60)]), draw.choice([None, draw.randint(2, 20)])]
+    depth = draw.choice([1, 2, 3, 3])
     memories = [
         {
             "name": f"M{number}",
@@ -54,7 +57,7 @@ def machine(draw: random.Random) -> Architecture:
     unit = {
         "name": "Vector",
         "lanes": draw.randint(1, 4),
-        "memory": f"M{draw.randrange(depth)}",
+        "memory": f"M{draw.choice([depth - 1, draw.randrange(depth)])}",
         "energy_pj": {kind: draw.randint(0, 5) for kind in KINDS},
         "cycles": {kind: draw.choice([0.5, 1, 3]) for kind in KINDS if draw.random() < 0.5},
     }
@@ -63,8 +66,8 @@ def machine(draw: random.Random) -> Architecture:
 
 
 def layer(draw: random.Random) -> VectorLayer:
-    """Return a layer of any operator of the table."""
-    operator = draw.choice(sorted(OPERATORS))
+    """Return a layer of any operator of the table; those that cut rows change are drawn more often."""
+    operator = draw.choice(CUT if draw.random() < 0.3 else sorted(OPERATORS))
     rows, row = draw.randint(1, 7), draw.randint(1, 12)
     most = TAKEN.get(operator, 1) if operator in ROWS else OPERANDS.get(operator, 1)
     operands = [Operand(name="X0", words=draw.choice([rows * row, draw.randint(1, 2 * rows * row)]))]
