@@ -44,6 +44,14 @@ class FusionReport(Tabular):
     `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, or if the cost
     model is an object. `mapper` has searched: what a third party's proves is printed as its claim. `unfused_proved`: the mapping
     without fusion is optimal, too; else it is the best one found.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> report = tw.fuse(group, objective="energy")
+        >>> report.fused.energy_pj <= layer.energy_pj, report.saved_words
+        (True, 0)
     """
 
     mapping: GroupMapping
@@ -183,6 +191,13 @@ def fuse(
         NotConformableError: The architecture, a layer or the model is not covered, or nothing fits.
         CallError, InputError, UnknownNameError: An argument or a file is invalid, or the folder belongs to another run.
         OutputError: The folder cannot be written to.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> tw.fuse(group, objective="energy").saved_words
+        0
     """
     loaded = load_group(group, arch)
     chosen = Objective.named(objective)

@@ -66,6 +66,13 @@ class GroupComparison(Tabular):
     """Results of `compare` of a group, with one row per search: a group mapper under a cost model.
 
     `missing` searches were prevented by Ctrl-C.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> tw.compare_groups(group, mappers="loop_trees").complete
+        True
     """
 
     group: GroupMapping
@@ -213,6 +220,13 @@ def compare_groups(
 
     Raises:
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
+
+    Example:
+        >>> import tilewright as tw
+        >>> layer = tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", mapper="random", evaluations=50, cache=False).layers[0]
+        >>> group = tw.GroupMapping.of(layer.mapping.problem, layer.mapping.architecture, layer.mapping)
+        >>> [row["mapper"] for row in tw.compare_groups(group, mappers="loop_trees").rows()]
+        ['loop_trees']
     """
     loaded = load_group(group, arch)
     chosen = Objective.named(objective)

@@ -57,6 +57,12 @@ class FusionGain(Tabular):
     of each layer's map space. `may_stay` are the layers whose results could stay there, because it is known which words
     are read. `unknown` are layers for which the workload does not state whose results they read; `told_unknown` says how many.
     With such layers, `least` and `gain` are None. With `claimed_by`, the bound is the claim of plugins that are not built in.
+
+    Example:
+        >>> import tilewright as tw
+        >>> gain = tw.fusion_gain("nk,km->nm; n=4 k=4 m=4", "eyeriss", objective="energy", cache=False)
+        >>> gain.home, gain.may_stay
+        ('GlobalBuffer', ())
     """
 
     network: str
@@ -162,6 +168,12 @@ class NetworkFusion(Tabular):
             not built in, and nothing is `proved`.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
         certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
+
+    Example:
+        >>> import tilewright as tw
+        >>> network = tw.fuse_network("nk,km->nm; n=4 k=4 m=4", "eyeriss", objective="energy", cache=False)
+        >>> network.layers, network.saved
+        (('einsum',), 0.0)
     """
 
     workload: Workload
@@ -313,6 +325,11 @@ def fusion_gain(workload: Sources, arch: Sources, **settings: Unpack[MapSettings
     Raises:
         NotConformableError: The objective, the hardware or the cost model is not covered.
         CallError, InputError, UnknownNameError: An argument is invalid.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.fusion_gain("nk,km->nm; n=4 k=4 m=4", "eyeriss", objective="energy", cache=False).gain
+        0.0
     """
     network, _ = _prepared(workload, arch, settings)
     return gain_of(network)
@@ -336,6 +353,11 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         NotConformableError: The objective, the hardware or the cost model is not covered, or a layer has no mapping.
         CallError, InputError, UnknownNameError: An argument is invalid.
         OutputError: The folder cannot be written to.
+
+    Example:
+        >>> import tilewright as tw
+        >>> tw.fuse_network("nk,km->nm; n=4 k=4 m=4", "eyeriss", objective="energy", cache=False).saved
+        0.0
     """
     network, plan = _prepared(workload, arch, settings)
     files = folder_of(settings, plan.workload, [("fusion", network.configuration)], fused=True)
