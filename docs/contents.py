@@ -15,6 +15,7 @@ BELOW = {
     "tutorial": ("machine",),
     "from": ("from/timeloop", "from/maestro", "from/zigzag", "from/accelforge", "adapters"),
     "reports": ("compare", "correlate"),
+    "fusion": ("fusion_proof",),
     "spaces": ("estimators",),
     "library": ("schemas", "json"),
     "mappers": ("optimal", "optimal_proof", "optimal_results", "sunstone", "algorithms"),

@@ -298,7 +298,7 @@ class Judge:
     """Brute force over the trees of a graph, for one way to join dimensions.
 
     Args:
-        beyond: list what docs/fusion.md excludes, too. Some of a tensor's readers may share a tile, and others not. Loops
+        beyond: list what docs/fusion_proof.md excludes, too. Some of a tensor's readers may share a tile, and others not. Loops
             outside a shared tile of an input need not step it.
     """
 
@@ -534,7 +534,7 @@ class Judge:
     def _is_covered(self, number: int, name: str, loops: Loops) -> bool:
         """Return whether one dimension of each window at most has loops inside the tiles that layers share.
 
-        docs/fusion.md excludes others.
+        docs/fusion_proof.md excludes others.
         """
         return all(len({axis for axis, _ in loops} & set(rank)) < 2 for rank in self.ranks[number][name])
 
@@ -698,7 +698,7 @@ def main() -> int:
     parser.add_argument("--chains", action="store_true", help="each layer reads the result before")
     parser.add_argument("--windows", action="store_true", help="convolutions, whose words timeloop counts")
     parser.add_argument("--widths", action="store_true", help="values of several words, by role and by tensor")
-    parser.add_argument("--beyond", action="store_true", help="list what docs/fusion.md excludes, too")
+    parser.add_argument("--beyond", action="store_true", help="list what docs/fusion_proof.md excludes, too")
     arguments = parser.parse_args()
     return tally(
         lambda seed: compared(seed, arguments.chains, arguments.windows, arguments.beyond, arguments.widths),

@@ -4,7 +4,7 @@ cd tests && python -m support.fused_padded 500 --start 0
 
 The nests are those of `support.fused_arrays` with one unit and no registers. Words outside a tensor do not exist: the sets of
 words that enter and leave have none of them. A window brings only its new words if the last loop that moves it slides it.
-Nests that docs/fusion.md excludes for windows are left out.
+Nests that docs/fusion_proof.md excludes for windows are left out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Costs of a layer in the cases of a home: which of its tensors start there, and how much room others take.
 
-docs/fusion.md ("Room beside residents") has the lemmas.
+docs/fusion_proof.md ("Room beside residents") has the lemmas.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CaseCosts:
     def _share_ports(self, cases: Sequence[Case]) -> None:
         """Search further for cases that ports of the home slow down, which their searches counted apart.
 
-        Bisection finds the fewest cycles (docs/fusion.md, Lemma 5). Where a gap is left, mappings of the other objective
+        Bisection finds the fewest cycles (docs/fusion_proof.md, Lemma 5). Where a gap is left, mappings of the other objective
         are tried, too.
         """
         slow = [case for case in cases if self._is_slowed(case)]

@@ -3,7 +3,7 @@
 A *resident* result stays whole in one memory, from the layer that makes it to the last layer that reads it. Each layer
 is an ordinary mapping: resident tensors start at that memory instead of the outermost one, and what is alive there
 takes its capacity. So the least cost of a network follows from dynamic programming over its layers. The state is the
-set of live residents. Layers are searched only where a bound cannot decide (docs/fusion.md, "Networks").
+set of live residents. Layers are searched only where a bound cannot decide (docs/fusion_proof.md, "Networks").
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class ResidentNetwork:
         return math.inf if self.home is None else self.home.usable_bits
 
     def bound(self, number: int, live: frozenset[int]) -> float:
-        """Return a lower bound of a layer, known or not (docs/fusion.md, Lemmas 2 and 3)."""
+        """Return a lower bound of a layer, known or not (docs/fusion_proof.md, Lemmas 2 and 3)."""
         case = self.case(number, live)
         if case in self.costs:
             return self.costs[case].bound
@@ -315,7 +315,7 @@ class ResidentNetwork:
         return min(self.costs.get(case, LayerCost(math.inf, 0.0)).bound for case in cases)
 
     def _freest(self, number: int) -> list[Case]:
-        """Return cases such that every other one of the layer costs no less than one of them (docs/fusion.md, Lemma 4)."""
+        """Return cases such that every other one of the layer costs no less than one of them (docs/fusion_proof.md, Lemma 4)."""
         free = self.free(number)
         if self.shrinks:
             return [free]

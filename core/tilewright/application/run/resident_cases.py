@@ -1,6 +1,6 @@
 """Cases of a layer whose tensors may stay in the home: its architecture, and the ports that they share.
 
-docs/fusion.md ("Room beside residents") has the lemmas.
+docs/fusion_proof.md ("Room beside residents") has the lemmas.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Case:
 def left_of(home: Memory, problem: Problem, case: Case) -> Memory | None:
     """Return the home with the room of other tensors in a case; None if live tensors do not fit.
 
-    Its words are slices if whole words are not exact. Without room, its capacity is 0 (docs/fusion.md, Lemma 1).
+    Its words are slices if whole words are not exact. Without room, its capacity is 0 (docs/fusion_proof.md, Lemma 1).
     """
     holds = tuple(t.name for t in problem.tensors if home.may_hold(t) and t.name not in case.resident)
     if home.usable_words is None:

@@ -2,7 +2,7 @@
 
 A nest has loops, and nodes where the buffer keeps a tensor. Every loop outside a node repeats its
 tile: where a tile would stay, another nest keeps it in an outer place at the same price. Only the last
-loop in front of a window slides: each further step brings the new words. docs/fusion.md ("Search")
+loop in front of a window slides: each further step brings the new words. docs/fusion_proof.md ("Two memories")
 states the space.
 """
 

@@ -8,7 +8,7 @@ operand, it has the place of a tile at home, outside some of the loops, or none.
 
 The host's mapper of layers gives the costs of a visit (`BranchMapper`). So energy and cycles of a choice are sums over its
 layers, plus the words that fill the kept tiles. Choices are taken in the order of lower bounds, and a branch is mapped
-only if its choice may be the best. docs/fusion.md ("Any hierarchy") states the space and the lemmas.
+only if its choice may be the best. docs/fusion_proof.md ("Any hierarchy") states the space and the lemmas.
 """
 
 from __future__ import annotations
