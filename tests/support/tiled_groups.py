@@ -3,7 +3,7 @@
 cd tests && python -m support.tiled_groups 500 --start 0
 
 Every nest of shared loops is built as a group mapping, with each operand and each result kept at any depth or nowhere, and
-priced by `timeloop`. Nothing is pruned, and nothing of the search is used but the host's branch table: `test_proofs.py`
+with each set of results that are whole at home between nests. It is priced by `timeloop`. Nothing is pruned, and nothing of the search is used but the host's branch table: `test_proofs.py`
 judges the mapper of single layers. The result is executed by `oracle`, too.
 """
 
@@ -154,11 +154,17 @@ class Case:
 
 
 def trees(
-    group: GroupMapping, table: BranchTable, objective: Objective, leaving: Collection[str] = ()
+    group: GroupMapping,
+    table: BranchTable,
+    objective: Objective,
+    leaving: Collection[str] = (),
+    whole: Collection[str] = (),
+    taken: int = 0,
 ) -> Iterator[GroupMapping]:
     """Yield the group mappings with one nest of shared loops that no sum crosses, for all places of all tensors.
 
-    `leaving`: results that other layers read, too, so that they go out.
+    `leaving`: results that other layers read, too, so that they go out, or are among those that are `whole` at home. `taken`:
+    words of the home that results of others take meanwhile.
     """
     problems, users = list(group.layers), group.users
     made = [name for name in users if group.maker(name) is not None and len(users[name]) > 1]
@@ -180,16 +186,22 @@ def trees(
                 [n for n in range(1, problems[0].dimensions[at]) if problems[0].dimensions[at] % n == 0] for at in order
             ]
             for tiles in itertools.product(*sizes):
-                stay = [name for name in made if name not in leaving]
-                yield from placed(group, table, objective, dict(zip(order, tiles, strict=True)), stay)
+                stay = [name for name in made if name not in leaving and name not in whole]
+                yield from placed(group, table, objective, dict(zip(order, tiles, strict=True)), stay, whole, taken)
 
 
 def placed(
-    group: GroupMapping, table: BranchTable, objective: Objective, loops: dict[str, int], made: list[str]
+    group: GroupMapping,
+    table: BranchTable,
+    objective: Objective,
+    loops: dict[str, int],
+    made: list[str],
+    whole: Collection[str],
+    taken: int,
 ) -> Iterator[GroupMapping]:
     """Yield the group mappings with some shared loops: results at home or not, operands kept at any depth or not."""
     users, (outer, inner) = group.users, (cluster.name for cluster in group.architecture.clusters[:2])
-    operands = [name for name in users if group.maker(name) is None]
+    operands = [name for name in users if group.maker(name) is None and name not in whole]
     axes = {at: dict.fromkeys((problem.name for problem in group.layers), at) for at in loops}
     depths = [None, *range(len(loops) + 1)]
     for homes in itertools.product((False, True), repeat=len(made)):
@@ -201,15 +213,17 @@ def placed(
                 own = [n for n, place in kept.items() if place == depth]
                 entries.append({"target": inner, "keep": own, "temporal_tile_sizes": {at: tile}})
             entries[-1]["keep"] += at_home
+            entries.insert(0, {"target": inner, "keep": list(whole)})
             words = {
                 n: _words(group, n, dict(list(loops.items())[: kept.get(n, len(loops))])) for n in (*kept, *at_home)
-            }
+            } | {name: _words(group, name, {}) for name in whole}
             names, branches = [problem.name for problem in group.layers], list[dict[str, Any]]()
             for number, problem in enumerate(group.layers):
-                alive = sum(
+                alive = taken + sum(
                     size
                     for name, size in words.items()
                     if name in kept
+                    or name in whole
                     or min(map(names.index, users[name])) <= number <= max(map(names.index, users[name]))
                 )
                 own_home = frozenset(
@@ -225,7 +239,8 @@ def placed(
                 branches.append({"layer": problem.name, "entries": list(cost.entries)})
             if len(branches) < len(names):
                 continue
-            root = [{"target": outer, "keep": [name for name in users if name not in at_home]}, *entries]
+            out = [name for name in users if name not in at_home and name not in whole]
+            root = [{"target": outer, "keep": out}, *entries]
             yield GroupMapping.model_validate(
                 group.to_data() | {"axes": axes, "tree": {"entries": root, "branches": branches}}
             )
@@ -254,29 +269,56 @@ def _words(group: GroupMapping, name: str, sizes: dict[str, int]) -> int:
 def brute(case: Case, table: BranchTable) -> float:
     """Return the least cost of all cuts into intervals, each with one nest; inf if there is none."""
     count = len(case.layers)
-    fronts: dict[tuple[int, int], list[tuple[float, float]]] = {}
     objectives = (case.objective,) if case.objective.is_additive else (case.objective, ENERGY, CYCLES)
-    users = case.group().users
-    for first, last in itertools.combinations_with_replacement(range(count), 2):
-        costs = set[tuple[float, float]]()
-        for objective in objectives:
-            own = case.group(first, last)
-            leaving = [name for name, used in own.users.items() if len(used) < len(users.get(name, used))]
-            for tree in trees(own, table, objective, leaving):
-                report = evaluate_group(TIMELOOP, tree)
-                assert report.valid, (report.reasons, str(tree))
-                costs.add((report.energy_pj or 0.0, float(report.cycles or 0)))
-        fronts[first, last] = list(costs)
-    best: list[list[tuple[float, float]]] = [[(0.0, 0.0)]]
+    group = case.group()
+    users = {name: [int(layer[1:]) for layer in used] for name, used in group.users.items() if len(used) > 1}
+    crossing = {name: at for name, at in users.items() if group.maker(name) is not None}
+    best: list[dict[frozenset[str], list[tuple[float, float]]]] = [{frozenset(): [(0.0, 0.0)]}]
     for end in range(count):
-        rows = [
-            (row[0] + cost[0], row[1] + cost[1])
-            for start in range(end + 1)
-            for row in best[start]
-            for cost in fronts[start, end]
-        ]
-        best.append(rows)
-    return min((case.objective.value(*row) for row in best[count]), default=math.inf)
+        rows = dict[frozenset[str], list[tuple[float, float]]]()
+        for start in range(end + 1):
+            able = [
+                name
+                for name, at in crossing.items()
+                if min(at) <= end and max(at) >= start and (min(at) < start or max(at) > end)
+            ]
+            for stay in itertools.chain.from_iterable(
+                itertools.combinations(able, number) for number in range(len(able) + 1)
+            ):
+                before = frozenset(name for name in stay if min(crossing[name]) < start)
+                after = frozenset(name for name in stay if max(crossing[name]) > end)
+                if before in best[start]:
+                    costs = _interval(case, start, end, stay, users, table, objectives)
+                    rows.setdefault(after, []).extend(
+                        (row[0] + cost[0], row[1] + cost[1]) for row in best[start][before] for cost in costs
+                    )
+        best.append({live: list(set(some)) for live, some in rows.items()})
+    return min((case.objective.value(*row) for row in best[count].get(frozenset(), [])), default=math.inf)
+
+
+def _interval(
+    case: Case,
+    start: int,
+    end: int,
+    stay: Collection[str],
+    users: dict[str, list[int]],
+    table: BranchTable,
+    objectives: Collection[Objective],
+) -> list[tuple[float, float]]:
+    """Return energy and cycles of all mappings of some layers, while some results are whole at home."""
+    own = case.group(start, end)
+    leaving = [name for name, used in own.users.items() if len(used) < len(users.get(name, used))]
+    inside = {name: [at for at in users[name] if start <= at <= end] for name in stay}
+    # a tensor that one layer uses is named after it
+    whole = [name if len(at) > 1 else f"L{at[0]}.{name}" for name, at in inside.items() if at]
+    taken = sum(_words(case.group(), name, {}) for name, at in inside.items() if not at)
+    costs = set[tuple[float, float]]()
+    for objective in objectives:
+        for tree in trees(own, table, objective, leaving, whole, taken):
+            report = evaluate_group(TIMELOOP, tree)
+            assert report.valid, (report.reasons, str(tree))
+            costs.add((report.energy_pj or 0.0, float(report.cycles or 0)))
+    return list(costs)
 
 
 def found(case: Case, table: BranchTable) -> GroupResult:

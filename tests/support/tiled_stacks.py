@@ -12,7 +12,7 @@ import argparse
 import itertools
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from support import tiled_groups
@@ -166,11 +166,16 @@ def alive(case: Stack, first: int, number: int, tile: int, starts: list[int], la
     return most
 
 
-def trees(case: Stack, first: int, last: int, table: BranchTable, objective: Objective) -> Iterator[GroupMapping]:
-    """Yield the group mappings with one nest of shared loops that no sum crosses, for all places of all tensors."""
+def trees(
+    case: Stack, first: int, last: int, table: BranchTable, objective: Objective, whole: Collection[int] = ()
+) -> Iterator[GroupMapping]:
+    """Yield the group mappings with one nest of shared loops that no sum crosses, for all places of all tensors.
+
+    `whole`: numbers of the results that are whole at home meanwhile, before or after, too.
+    """
     group = case.group(first, last)
     for channel, step in case.loops(first, last):
-        yield from placed(case, group, first, last, channel, step, table, objective)
+        yield from placed(case, group, first, last, channel, step, table, objective, whole)
 
 
 def placed(
@@ -182,6 +187,7 @@ def placed(
     step: int | None,
     table: BranchTable,
     objective: Objective,
+    whole: Collection[int],
 ) -> Iterator[GroupMapping]:
     numbers, rates = list(range(first, last + 1)), case.rates(first, last)
     loops = ([("C", next(iter(channel.values())))] if channel else []) + ([("P", step)] if step else [])
@@ -191,7 +197,9 @@ def placed(
     if step:
         axes["P"] = {f"L{number}": f"p{number}" for number in numbers}
     made = [f"T{number}" for number in numbers[1:]]
-    operands = [name for name in group.users if group.maker(name) is None]
+    ends = {f"L{number}.T{number}" for number in whole} | {f"L{number - 1}.T{number}" for number in whole}
+    operands = [name for name in group.users if group.maker(name) is None and name not in ends]
+    taken = sum(case.channels[number] * _rows(case, first, number, None, [], last) for number in whole)
     depths = [None, *range(len(loops) + 1)]
     home = group.architecture.memories[1]
     options = itertools.permutations(loops) if not step else [tuple(loops)]
@@ -202,7 +210,7 @@ def placed(
                 kept = {name: depth for name, depth in zip(operands, places, strict=True) if depth is not None}
                 if loops and not at_home and not kept:
                     continue
-                data = _data(case, group, axes, rates, order, at_home, kept, numbers, step)
+                data = _data(case, group, axes, rates, order, at_home, kept, numbers, step, ends)
                 if data is None:
                     continue
                 tree, starts = data
@@ -210,7 +218,7 @@ def placed(
                 words = {name: _box(case, name, kept[name], order, numbers, rates, channel, step) for name in kept}
                 branches = list[dict[str, Any]]()
                 for number, sizes in zip(numbers, tiles, strict=True):
-                    room = sum(words.values())
+                    room = taken + sum(words.values())
                     for name in at_home:
                         own = int(name[1:])
                         channels = channel.get(f"c{own}", case.channels[own])
@@ -222,7 +230,9 @@ def placed(
                     here = frozenset(
                         tensor.name
                         for tensor in problem.tensors
-                        if tensor.name in at_home or f"L{number}.{tensor.name}" in kept
+                        if tensor.name in at_home
+                        or f"L{number}.{tensor.name}" in kept
+                        or f"L{number}.{tensor.name}" in ends
                     )
                     if room > (home.usable_words or math.inf):
                         break
@@ -293,10 +303,12 @@ def _data(
     kept: dict[str, int],
     numbers: list[int],
     step: int | None,
+    ends: Collection[str],
 ) -> tuple[dict[str, Any], list[int]] | None:
     """Return the group with its shared part, each layer as early as is legal; None if it is not legal at all."""
     entries: list[dict[str, Any]] = [
-        {"target": "DRAM", "keep": [name for name in group.users if name not in at_home]},
+        {"target": "DRAM", "keep": [name for name in group.users if name not in at_home and name not in ends]},
+        {"target": "Home", "keep": [name for name in group.users if name in ends]},
         {"target": "Home", "keep": [name for name, depth in kept.items() if depth == 0]},
     ]
     for depth, (axis, tile) in enumerate(order, 1):
@@ -330,19 +342,22 @@ def _data(
 
 def brute(case: Stack, table: BranchTable) -> float:
     """Return the least cost of all cuts into intervals, each with one nest; inf if there is none."""
-    best = {-1: 0.0}
+    best: list[dict[bool, float]] = [{False: 0.0}]  # by whether the result between two layers is whole at home
     for end in range(case.count):
-        sums = []
+        sums: dict[bool, float] = {}
         for start in range(end + 1):
-            costs = [math.inf]
-            for tree in trees(case, start, end, table, case.objective):
-                report = evaluate_group(TIMELOOP, tree)
-                if not report.valid:  # such as a window that only execution counts
-                    continue
-                costs.append(report.of(case.objective) or 0.0)
-            sums.append(best[start - 1] + min(costs))
-        best[end] = min(sums)
-    return best[case.count - 1]
+            for before in (False, True) if start else (False,):
+                for after in (False, True) if end + 1 < case.count else (False,):
+                    whole = [number for number, stays in ((start, before), (end + 1, after)) if stays]
+                    costs = [math.inf]
+                    for tree in trees(case, start, end, table, case.objective, whole):
+                        report = evaluate_group(TIMELOOP, tree)
+                        if report.valid:  # otherwise such as a window that only execution counts
+                            costs.append(report.of(case.objective) or 0.0)
+                    known = best[start].get(before, math.inf)
+                    sums[after] = min(sums.get(after, math.inf), known + min(costs))
+        best.append(sums)
+    return best[case.count][False]
 
 
 def outcome(seed: int) -> str:

@@ -30,7 +30,7 @@ from tilewright.reports import Report
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, EDP, ENERGY
 from tilewright_adapters.accelforge import AccelForgeAdapter
-from tilewright_mappers.fused import tree as fused_tree
+from tilewright_mappers.fused import limits as fused_limits
 
 MODELS = {
     "oracle": build_model("oracle", {"max_operations": 10**6}),
@@ -167,7 +167,7 @@ def sought(folder: Path, record: dict[str, Any], tenth: bool = False) -> str:
     for words in dict.fromkeys((buffer.usable_words, peak)):
         arch = group.architecture.replace({f"{buffer.name}.capacity_words": words})
         started = time.process_time()
-        with patch.object(fused_tree, "time", SimpleNamespace(monotonic=time.process_time)):  # as the recorded times
+        with patch.object(fused_limits, "time", SimpleNamespace(monotonic=time.process_time)):  # as the recorded times
             found = search_group(group.model_copy(update={"architecture": arch}), objective, limit)
         seconds = time.process_time() - started
         mapping = found.group if may_fuse else found.unfused

@@ -21,7 +21,7 @@ from tilewright.errors import NotConformableError
 from tilewright.interrupts import stop_requested
 from tilewright.reports import Report
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.group import GroupMapping
+from tilewright.schema.group import GroupMapping, Path
 from tilewright.schema.problem import Problem
 
 WORTH = 1e-4
@@ -160,16 +160,46 @@ def _origins(
 def _parts(network: ResidentNetwork, joined: NetworkGroup, group: GroupMapping, first: int) -> Iterator[TiledPart]:
     """Yield the parts of a group that share tiles, each as a group of its own."""
     order = [layer.name for layer in network.workload.layers]
-    data, whole = group.to_data()["tree"], len(group.tree.entries) > 1
-    for part, own_data in [(group.tree, data)] if whole else zip(group.tree.branches, data["branches"], strict=True):
-        names = list(part.layers())
-        if part.layer is not None:
+    data = group.to_data()["tree"]
+    for part, outside in _apart(group, data):
+        names = _layers(part)
+        if "layer" in part:
             continue
-        own = _only(group, names, own_data, [] if whole else data["entries"])
+        own = _only(group, names, part, outside)
         apart = tuple(read for read in joined.left_out if {read.maker, read.reader} <= set(names))
         report = evaluate_group(network.configuration.model, own)
         start = order.index(names[0])
         yield TiledPart(start, start + len(names) - 1, network.workload.layers[first].count, own, report, apart)
+
+
+def _apart(group: GroupMapping, tree: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Yield parts of a tree, as data, that exchange nothing at home, with the entries outside each."""
+    branches, outside = list(group.tree.branches), tree["entries"]
+    moving = any(trips > 1 for path in group.paths.values() for trips in _trips(path, len(outside)))
+    if moving or not branches:
+        yield tree, []
+        return
+    uses = [set(branch.layers()) for branch in branches]
+    kept = [name for entry in group.tree.entries[1:] for name in entry.keep or ()]
+    spans = [[at for at, own in enumerate(uses) if own & group.users[name].keys()] for name in kept]
+    start = 0
+    for end in range(len(branches)):
+        if any(span and span[0] <= end < span[-1] for span in spans):
+            continue
+        some = tree["branches"][start : end + 1]
+        yield (some[0] if len(some) == 1 else {"entries": [], "branches": some}), outside
+        start = end + 1
+
+
+def _layers(part: dict[str, Any]) -> list[str]:
+    """Return the layers below a part of a tree, as data."""
+    return [part["layer"]] if "layer" in part else [name for branch in part["branches"] for name in _layers(branch)]
+
+
+def _trips(path: Path, entries: int) -> Iterator[int]:
+    """Yield the trips of a layer's loops in the first entries."""
+    for temporal, spatial in path.mapping.factors()[:entries]:
+        yield from (*temporal.values(), *spatial.values())
 
 
 def _only(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +22,8 @@ from tilewright_mappers.fused.solution import Axis, AxisNames, Shared, axis_with
 from tilewright_mappers.fused.tiles import Branches, Choice, Fused, TiledInterval, fused_interval
 
 SPACE = (
-    "layers in order, in intervals of one nest of shared loops around tiles at home; tiles divide, no sum crosses; "
-    "inside, the layers' map spaces"
+    "layers in order, in intervals of one nest of shared loops around tiles at home; results stay whole between intervals; "
+    "tiles divide, no sum crosses; inside, the layers' map spaces"
 )
 """Space of the search, for users."""
 MAX_LAYERS = 4
@@ -38,8 +39,13 @@ class _Cut:
     parts: tuple[Fused, ...]
 
 
+Whole = frozenset[int]
+"""Results that stay whole at home from the interval that makes them to the last one that reads them, by number."""
+NOTHING = Whole()
+
+
 class TiledGroup:
-    """The best sequence of fused intervals.
+    """The best sequence of fused intervals, between which results may stay whole at home.
 
     Args:
         problems: the layers, in order.
@@ -66,7 +72,11 @@ class TiledGroup:
         self.objective = objective = task.objective
         self.objectives = (objective,) if objective.is_additive else (objective, ENERGY, CYCLES)
         self.branches = {one: Branches(mapper, task.group.architecture, home, one, limits) for one in self.objectives}
-        self.known: dict[tuple[int, int, Objective], Fused] = {}
+        self.known: dict[tuple[int, int, Whole, Objective], Fused] = {}
+        self.ending: list[list[tuple[int, Whole, Objective]]] = [[] for _ in problems]
+        self.whole_bits = {
+            number: bits for number, tensor in enumerate(shared) if (bits := self._whole_bits(tensor)) is not None
+        }
         self.floors: dict[Objective, list[float]] = {}
 
     def result(self) -> GroupResult:
@@ -84,7 +94,7 @@ class TiledGroup:
         if without < value:
             tree, report, value = unfused, plain_report, without
         assert report.energy_pj is not None and report.cycles is not None
-        sure = [self.known[at, at, one] for at in range(len(self.problems)) for one in self.objectives]
+        sure = [self.known[at, at, NOTHING, one] for at in range(len(self.problems)) for one in self.objectives]
         return GroupResult(
             group=tree,
             energy_pj=report.energy_pj,
@@ -112,7 +122,7 @@ class TiledGroup:
         try:
             for at in range(count):
                 for objective in self.objectives:
-                    self._solve(at, at, objective)
+                    self._solve(at, at, NOTHING, objective)
         except OutOfTime:  # the user has interrupted
             raise KeyboardInterrupt from None
         self.limits.ends = ends
@@ -128,14 +138,18 @@ class TiledGroup:
             )
             raise NotConformableError(f"architecture {self.group.architecture.name}", reasons, hint=hint)
         try:
-            for objective in self.objectives if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
+            for objective in self.objectives:
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
-            for length in range(2, min(count, MAX_LAYERS) + 1):
+            for length in range(1, min(count, MAX_LAYERS) + 1):
+                self.most = {one: self._most(one) for one in self.objectives}
                 for first in range(count + 1 - length):
-                    if any(problem.name in self.padded for problem in self.problems[first : first + length]):
+                    last = first + length - 1
+                    if length > 1 and any(problem.name in self.padded for problem in self.problems[first : last + 1]):
                         continue
-                    for objective in self.objectives:
-                        self._solve(first, first + length - 1, objective)
+                    for whole in self._wholes(first, last):
+                        for objective in self.objectives:
+                            if (first, last, whole, objective) not in self.known:
+                                self._solve(first, last, whole, objective)
         except OutOfTime:
             pass
         except KeyboardInterrupt:
@@ -143,52 +157,120 @@ class TiledGroup:
         return self._best(), self._bound(), plain
 
     def _is_mapped(self, at: int) -> bool:
-        return math.isfinite(self.known[at, at, self.objective].energy_pj)
+        return math.isfinite(self.known[at, at, NOTHING, self.objective].energy_pj)
 
-    def interval(self, first: int, last: int) -> TiledInterval:
-        """Return the layers from one to another, which may share loops."""
+    def _whole_bits(self, tensor: Shared) -> int | None:
+        """Return the room of a whole result at home; None if it may not stay there."""
+        if not tensor.made or any(self.problems[at].name in self.padded for at in tensor.users):
+            return None
+        uses = [(self.problems[at], self.problems[at].tensors[own]) for at, own in tensor.users.items()]
+        if not all(self.home.may_hold(own) for _, own in uses):
+            return None
+        bits = max(problem.tensor_words(own) * self.home.bits_of(own) for problem, own in uses)
+        return bits if bits <= self.home.usable_bits else None
+
+    def _wholes(self, first: int, last: int) -> Iterator[Whole]:
+        """Yield the sets of results that may be whole at home during an interval, and are needed before or after it."""
+        able = [
+            number
+            for number in self.whole_bits
+            if self.shared[number].first <= last
+            and self.shared[number].last >= first
+            and (self.shared[number].first < first or self.shared[number].last > last)
+        ]
+        for count in range(len(able) + 1):
+            for some in itertools.combinations(able, count):
+                if sum(self.whole_bits[number] for number in some) <= self.home.usable_bits:
+                    yield Whole(some)
+
+    def _before(self, whole: Whole, first: int) -> Whole:
+        return Whole(number for number in whole if self.shared[number].first < first)
+
+    def _after(self, whole: Whole, last: int) -> Whole:
+        return Whole(number for number in whole if self.shared[number].last > last)
+
+    def interval(self, first: int, last: int, whole: Whole) -> TiledInterval:
+        """Return the layers from one to another, which may share loops while some results are whole at home."""
+        within, leaving = self.within(first, last, whole)
+        stays = {
+            (at - first, own)
+            for number in whole
+            for at, own in self.shared[number].users.items()
+            if first <= at <= last
+        }
         return TiledInterval(
             self.problems[first : last + 1],
-            *self.within(first, last),
+            within,
+            leaving,
             self._axes(first, last) if self._may_share(first, last) else (),
             self.group.architecture,
             self.home,
+            frozenset(stays),
+            sum(self.whole_bits[number] for number in whole),
         )
 
-    def _solve(self, first: int, last: int, objective: Objective) -> None:
-        self.known[first, last, objective] = fused_interval(
-            self.interval(first, last),
-            first,
-            self.branches[objective],
-            objective,
-            self._separate(first, last, objective),
-            self.limits,
-        )
+    def _solve(self, first: int, last: int, whole: Whole, objective: Objective) -> None:
+        most = min(self._separate(first, last, whole, objective), self._allowed(first, last, objective))
+        floors = self.floors.get(objective)
+        least = math.fsum(floors[first : last + 1]) if floors else 0.0
+        if objective.is_additive and least >= most:
+            found = Fused(first, math.inf, math.inf, least, None, ())
+        else:
+            interval = self.interval(first, last, whole)
+            found = fused_interval(interval, first, self.branches[objective], objective, most, self.limits)
+        self.known[first, last, whole, objective] = replace(found, whole=whole)
+        self.ending[last].append((first, whole, objective))
+
+    def _allowed(self, first: int, last: int, objective: Objective) -> float:
+        """Return the cost of an interval from which on no tree of all layers is better than the best one."""
+        floors = self.floors.get(objective)
+        if floors is None or not objective.is_additive:
+            return math.inf
+        return self.most[objective] - math.fsum([*floors[:first], *floors[last + 1 :]])
+
+    def _most(self, objective: Objective) -> float:
+        best = self._best(objective)
+        return objective.value(best.energy_pj, best.cycles)
 
     def _may_share(self, first: int, last: int) -> bool:
         """Return whether the layers of an interval may share loops."""
         names = {problem.name for problem in self.problems[first : last + 1]}
         return last > first and not any(set(pair) <= names for pair in self.apart)
 
-    def _separate(self, first: int, last: int, objective: Objective) -> float:
+    def _separate(self, first: int, last: int, whole: Whole, objective: Objective) -> float:
         """Return the least cost of an interval that is cut further; no tree of one nest needs to be found above it."""
         if not objective.is_additive or first == last:
             return math.inf
-        least = {first - 1: 0.0}
-        for end in range(first, last + 1):
-            starts = [start for start in range(first, end + 1) if (start, end, objective) in self.known]
-            parts = {start: self.known[start, end, objective] for start in starts}
-            sums = (least[start - 1] + objective.value(part.energy_pj, part.cycles) for start, part in parts.items())
-            least[end] = min(sums, default=math.inf)
-        return least[last]
+        rows = self._rows(first, last, self._before(whole, first), objective).get(self._after(whole, last), [])
+        return min((objective.value(row.energy_pj, row.cycles) for row in rows), default=math.inf)
 
-    def within(self, first: int, last: int) -> tuple[list[Shared], list[Shared]]:
-        """Return the tensors that several layers of an interval use, and its results that layers outside read, too.
+    def _rows(self, first: int, last: int, before: Whole, objective: Objective | None) -> dict[Whole, list[_Cut]]:
+        """Return the best cuts of some layers by the results that are whole at home after them.
+
+        Args:
+            before: the results that are whole at home before them.
+            objective: of the parts; None: of all.
+        """
+        rows: list[dict[Whole, list[_Cut]]] = [{before: [_Cut(0.0, 0.0, ())]}]
+        for end in range(first, last + 1):
+            grown = dict[Whole, list[_Cut]]()
+            for start, whole, one in self.ending[end]:
+                part = self.known[start, end, whole, one]
+                if start < first or objective not in (None, one) or not math.isfinite(part.energy_pj):
+                    continue
+                for row in rows[start - first].get(self._before(whole, start), ()):
+                    cut = _Cut(row.energy_pj + part.energy_pj, row.cycles + part.cycles, (*row.parts, part))
+                    grown.setdefault(self._after(whole, end), []).append(cut)
+            rows.append({live: _front(some, objective or self.objective) for live, some in grown.items()})
+        return rows[-1]
+
+    def within(self, first: int, last: int, whole: Whole = NOTHING) -> tuple[list[Shared], list[Shared]]:
+        """Return the tensors that several layers of an interval use, and its results that go out or stay whole.
 
         A result of an earlier layer is an input of the interval.
         """
         within, leaving = list[Shared](), list[Shared]()
-        for tensor in self.shared:
+        for number, tensor in enumerate(self.shared):
             users = {at - first: own for at, own in tensor.users.items() if first <= at <= last}
             if len(users) < 2:
                 continue
@@ -205,6 +287,8 @@ class TiledGroup:
                 problems = {at: self.problems[first + at] for at in users}
                 shapes = {shape_of(problem, problem.tensors[users[at]].name) for at, problem in problems.items()}
                 inside = replace(inside, alike=len(shapes) == 1)
+            if number in whole and not made:
+                continue  # each layer reads it at home
             (leaving if made and len(users) < len(tensor.users) else within).append(inside)
         return within, leaving
 
@@ -244,21 +328,11 @@ class TiledGroup:
             least = min(least, objective.value(energy, cycles))
         return least
 
-    def _best(self) -> _Cut:
+    def _best(self, objective: Objective | None = None) -> _Cut:
         """Return the best cut of all layers among the intervals that are known."""
-        rows = {-1: [_Cut(0.0, 0.0, ())]}
-        for end in range(len(self.problems)):
-            grown = [
-                _Cut(row.energy_pj + part.energy_pj, row.cycles + part.cycles, (*row.parts, part))
-                for (first, last, _), part in self.known.items()
-                if last == end and math.isfinite(part.energy_pj)
-                for row in rows[first - 1]
-            ]
-            rows[end] = _front(grown, self.objective)
-        best = rows[len(self.problems) - 1]
-        return min(
-            best, key=lambda row: self.objective.value(row.energy_pj, row.cycles), default=_Cut(math.inf, math.inf, ())
-        )
+        rows = self._rows(0, len(self.problems) - 1, NOTHING, objective).get(NOTHING, [])
+        value = (objective or self.objective).value
+        return min(rows, key=lambda row: value(row.energy_pj, row.cycles), default=_Cut(math.inf, math.inf, ()))
 
     def _bound(self) -> float:
         """Return a lower bound on the objective of all cuts."""
@@ -268,17 +342,20 @@ class TiledGroup:
 
     def _least_sum(self, objective: Objective) -> float:
         """Return the least sum of bounds over all cuts; intervals that were not searched cost their layers' floors."""
-        floors, least = self.floors.get(objective, [0.0] * len(self.problems)), {-1: 0.0}
+        floors = self.floors.get(objective, [0.0] * len(self.problems))
+        least: list[dict[Whole, float]] = [{NOTHING: 0.0}]
         for end in range(len(self.problems)):
-            sums = []
+            sums = dict[Whole, float]()
             for start in range(end + 1):
-                known = self.known.get((start, end, objective))
                 own = math.fsum(floors[start : end + 1])
-                sums.append(
-                    least[start - 1] + (own if known is None else max(known.bound, own if end > start else 0.0))
-                )
-            least[end] = min(sums)
-        return least[len(self.problems) - 1]
+                for whole in self._wholes(start, end):
+                    before, after = self._before(whole, start), self._after(whole, end)
+                    if before in least[start]:
+                        known = self.known.get((start, end, whole, objective))
+                        part = own if known is None else max(known.bound, own if end > start else 0.0)
+                        sums[after] = min(sums.get(after, math.inf), least[start][before] + part)
+            least.append(sums)
+        return least[-1].get(NOTHING, math.inf)
 
 
 def _front(rows: list[_Cut], objective: Objective) -> list[_Cut]:
@@ -304,12 +381,17 @@ class Tree:
         self.paces: dict[str, dict[str, dict[str, int]]] = {}
 
     def group(self) -> GroupMapping:
-        at_home = set[str]()
+        whole = {self.search.shared[number].name for part in self.cut.parts for number in part.whole}
+        at_home = set(whole)
         branches = list[dict[str, Any]]()
         for part in self.cut.parts:
             branches += self._part(part, at_home)
         kept = [user for user in self.group_before.users if user not in at_home]
         tree: dict[str, Any] = {"entries": [{"target": self.outer, "keep": kept}]}
+        if whole:
+            tree["entries"].append(
+                {"target": self.inner, "keep": [user for user in self.group_before.users if user in whole]}
+            )
         if len(branches) == 1 and "branches" in branches[0]:
             tree = {"entries": tree["entries"] + branches[0]["entries"], "branches": branches[0]["branches"]}
         elif len(branches) == 1:
@@ -348,7 +430,7 @@ class Tree:
 
     def _note_paces(self, part: Fused, choice: Choice, name: str, axis: Axis) -> None:
         """Take note of the rows that layers take for each row of an axis, and of their starts."""
-        interval = self.search.interval(part.first, part.first + len(choice.cases) - 1)
+        interval = self.search.interval(part.first, part.first + len(choice.cases) - 1, part.whole)
         pace = interval.paces[axis]
         if not pace.slides and set(pace.rows) == {1}:
             return
@@ -357,7 +439,7 @@ class Tree:
             self.paces.setdefault(name, {})[problem.name] = {"rows": rows, "start": start}
 
     def _homes(self, part: Fused, choice: Choice) -> list[str]:
-        within, _ = self.search.within(part.first, part.first + len(choice.cases) - 1)
+        within, _ = self.search.within(part.first, part.first + len(choice.cases) - 1, part.whole)
         return [within[at].name for at in choice.homes]
 
     def _kept(self, part: Fused, choice: Choice, depth: int) -> list[str]:

@@ -186,6 +186,8 @@ class Fused:
     bound: float
     choice: Choice | None
     entries: tuple[tuple[dict[str, Any], ...], ...]
+    whole: frozenset[int] = frozenset()
+    """Results that are whole at home meanwhile, before or after, too."""
 
 
 class Branches:
@@ -337,6 +339,8 @@ class TiledInterval:
         shared: the tensors that several of them use, with numbers of layers inside the interval.
         leaving: such results that layers outside read, too. They go out, and loops step them as if they stayed.
         axes: for each axis, the dimension of each layer.
+        stays: uses of results that are whole at home.
+        stays_bits: room of the home that such results take, others' included.
     """
 
     def __init__(
@@ -347,10 +351,13 @@ class TiledInterval:
         axes: Sequence[Axis],
         architecture: Architecture,
         home: Memory,
+        stays: frozenset[Pair] = frozenset(),
+        stays_bits: int = 0,
     ) -> None:
         self.problems, self.shared, self.home, self.leaving = problems, shared, home, leaving
         self.outer = architecture.clusters[0]
-        self.room = home.usable_bits
+        self.stays, self.stays_bits = stays, stays_bits
+        self.room = home.usable_bits - stays_bits
         self.made = [at for at, tensor in enumerate(shared) if tensor.made]
         self.able = [
             at
@@ -473,16 +480,17 @@ class TiledInterval:
                         for number, (bits, stays) in room_of.items()
                         if stays or self.shared[number].first <= at <= self.shared[number].last
                     )
-                    names = frozenset(problem.tensors[t].name for layer, t in at_home if layer == at)
-                    cases.append(BranchCase(problem, names, base + alive, self.problems[at]))
-                if any(case.reserved_bits > self.room for case in cases):
+                    names = frozenset(problem.tensors[t].name for layer, t in at_home | self.stays if layer == at)
+                    room = self.stays_bits + base + alive
+                    cases.append(BranchCase(problem, names, room, self.problems[at]))
+                if any(case.reserved_bits > self.room + self.stays_bits for case in cases):
                     continue
                 energy, fills = sum(self._fill_pj(place) for place in some), self._fill_limits(some)
                 yield Choice(tuple(order), homes, some, tuple(cases), visits, energy, starts, fills)
 
     def _external(self) -> list[tuple[Pair, ...]]:
         """Return the users of each operand that no layer of the interval makes, and that the home may keep."""
-        shared = {pair for tensor in (*self.shared, *self.leaving) for pair in tensor.users.items()}
+        shared = {pair for tensor in (*self.shared, *self.leaving) for pair in tensor.users.items()} | self.stays
         groups = [tuple(tensor.users.items()) for tensor in self.shared if not tensor.made and tensor.alike]
         groups += [
             ((at, own),)
@@ -538,7 +546,7 @@ class TiledInterval:
         return places
 
     def _new_rows(self, user: Pair, loop: tuple[Axis, int]) -> tuple[int, int] | None:
-        """Return the rows of an operand that are new at a step of a loop, and all rows of its tile; None if all are new."""
+        """Return the new rows of an operand at a step of a loop, and all rows of its tile. None if all are new."""
         at, own = user
         problem = self.problems[at]
         name, sizes = list(problem.dimensions)[loop[0][at]], self._tile(at, [loop])
