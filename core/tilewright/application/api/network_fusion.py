@@ -26,7 +26,7 @@ from tilewright.application.run.case_costs import LayerCost
 from tilewright.application.run.group_search import build_group_mapper
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.application.run.resident import Intermediate, ResidentNetwork, group_of
-from tilewright.application.run.tiled_network import TiledPart, tiled_runs, with_runs
+from tilewright.application.run.tiled_network import TiledPart, TiledRun, Unsearched, tiled_runs, with_runs
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason, TilewrightError
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.reports.costs import COSTS
@@ -166,6 +166,7 @@ class NetworkFusion(Tabular):
         bound: lower bound on the objective over all choices of residents; with `parts` that of all fusion. None if no
             result is known to have a choice, because the workload does not state whose results are read. With `claimed_by`, it is the claim of plugins that are
             not built in, and nothing is `proved`.
+        unsearched: layers for which no shared loops were searched, and why.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
         certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
 
@@ -190,6 +191,7 @@ class NetworkFusion(Tabular):
     folder: Path | None = None
     unwritten: OutputError | None = None
     parts: tuple[TiledPart, ...] = ()
+    unsearched: tuple[Unsearched, ...] = ()
 
     def __repr__(self) -> str:
         return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
@@ -288,8 +290,12 @@ class NetworkFusion(Tabular):
         return [table, *told, *self.gain.space, *shown]
 
     def messages(self) -> list[str]:
-        """Return messages on layers whose search failed, and on the folder."""
-        return [*(f"error: {error}" for error in self.errors), *folder_message(self.folder, self.unwritten)]
+        """Return messages on layers whose search failed or was refused, and on the folder."""
+        return [
+            *(f"error: {error}" for error in self.errors),
+            *(f"note: {run}" for run in self.unsearched),
+            *folder_message(self.folder, self.unwritten),
+        ]
 
     @property
     def errors(self) -> tuple[TilewrightError, ...]:
@@ -365,7 +371,9 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         files.clear()
     gain = gain_of(network)
     placed = network.place()
-    runs = [] if plan.workload.unknown else tiled_runs(network, placed, build_group_mapper(), settings["seconds"])
+    runs, refused = list[TiledRun](), list[Unsearched]()
+    if not plan.workload.unknown:
+        runs, refused = tiled_runs(network, placed, build_group_mapper(), settings["seconds"])
     placed, parts = with_runs(placed, network, runs), tuple(part for run in runs for part in run.parts)
     bound = placed.bound if gain.has_choice else None
     fusion = NetworkFusion(
@@ -380,6 +388,7 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         group=None if runs else group_of(network, placed),
         claimed_by=network.claimed_by,
         parts=parts,
+        unsearched=tuple(refused),
     )
     if plan.named and not runs and not network.configuration.constraints.uneven:
         fusion = replace(fusion, certificate=_certificate(fusion, network, settings))

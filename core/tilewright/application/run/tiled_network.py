@@ -65,6 +65,17 @@ class TiledRun:
     parts: tuple[TiledPart, ...]
 
 
+@dataclass(frozen=True)
+class Unsearched:
+    """Layers of a network that follow one another, for which no shared loops were searched."""
+
+    layers: tuple[str, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"no shared loops of {self.layers[0]} to {self.layers[-1]} were searched: {self.reason}"
+
+
 def runs(network: ResidentNetwork) -> Iterator[tuple[int, int]]:
     """Yield first and last position of the layers that follow one another and are executed equally often."""
     layers, first = network.workload.layers, 0
@@ -78,24 +89,29 @@ def runs(network: ResidentNetwork) -> Iterator[tuple[int, int]]:
 
 def tiled_runs(
     network: ResidentNetwork, placed: Placement, mapper: BuiltGroupMapper, seconds: float | None
-) -> list[TiledRun]:
-    """Return the runs for which a group mapping costs less than results that stay whole.
+) -> tuple[list[TiledRun], list[Unsearched]]:
+    """Return the runs for which a group mapping costs less than results that stay whole, and those that are refused.
 
     Args:
         placed: the best choice of results that stay whole.
         seconds: time limit of all searches together.
     """
+    found, refused = list[TiledRun](), list[Unsearched]()
     if network.home is None:
-        return []
+        return found, refused
     ends = math.inf if seconds is None else time.monotonic() + seconds
-    found = []
     for first, last in runs(network):
         if stop_requested() or time.monotonic() > ends:
             break
-        one = _tiled(network, placed, mapper, first, last, ends)
+        try:
+            one = _tiled(network, placed, mapper, first, last, ends)
+        except NotConformableError as error:  # whole results remain
+            names = tuple(layer.name for layer in network.workload.layers[first : last + 1])
+            refused.append(Unsearched(names, "; ".join(str(reason) for reason in error.reasons) or str(error)))
+            continue
         if one is not None:
             found.append(one)
-    return found
+    return found, refused
 
 
 def _tiled(
@@ -115,24 +131,21 @@ def _tiled(
     architecture, *others = [configuration.architecture_for(layer.problem) for layer in layers]
     if any(other != architecture for other in others):
         return None
-    try:
-        joined = group_of_layers(network.workload, [layer.name for layer in layers], architecture)
-        if not joined.group.edges:
-            return None
-        table = BranchTable(configuration, network.search, _origins(network, joined))
-        table.share(network.cases)
-        result = search_group(
-            mapper,
-            joined.group,
-            configuration.model,
-            configuration.objective,
-            None if math.isinf(ends) else max(0.0, ends - time.monotonic()),
-            table=table,
-            apart=joined.apart,
-            rows=frozenset().union(*joined.rows.values()),
-        )
-    except NotConformableError:
-        return None  # whole results remain
+    joined = group_of_layers(network.workload, [layer.name for layer in layers], architecture)
+    if not joined.group.edges:
+        return None
+    table = BranchTable(configuration, network.search, _origins(network, joined))
+    table.share(network.cases)
+    result = search_group(
+        mapper,
+        joined.group,
+        configuration.model,
+        configuration.objective,
+        None if math.isinf(ends) else max(0.0, ends - time.monotonic()),
+        table=table,
+        apart=joined.apart,
+        rows=frozenset().union(*joined.rows.values()),
+    )
     parts = tuple(_parts(network, joined, result.group, first))
     inside = {number for part in parts for number in range(part.first, part.last + 1)}
     objective = configuration.objective

@@ -190,7 +190,7 @@ def test_the_best_of_all_rivals_of_a_network_costs_what_the_search_proves(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of whole results: networks whose layers share loops have no certificate."""
-    monkeypatch.setattr(network_fusion, "tiled_runs", lambda *arguments: [])
+    monkeypatch.setattr(network_fusion, "tiled_runs", lambda *arguments: ([], []))
     random = Random(seed)
     energies = {"read_energy_pj": random.choice([1, 2]), "write_energy_pj": 1}
     widths = random.choice([{}, {"word_bits": 16, "bits_per_value": {"input": 8, "output": 8}}])

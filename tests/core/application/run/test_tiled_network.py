@@ -7,8 +7,10 @@ import pytest
 import tilewright as tw
 from support.profiles import first
 from support.tiled_groups import CHAINS, TIMELOOP, Case
+from tilewright.application.run import tiled_network
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.tiled_network import _apart, _layers, _only
+from tilewright.errors import NotConformableError, Reason
 from tilewright.schema.group import GroupMapping
 
 
@@ -124,3 +126,15 @@ def test_results_that_stay_whole_join_parts() -> None:
     assert evaluate_group(TIMELOOP, group).valid
     parts = [_layers(part) for part, _ in _apart(group, group.to_data()["tree"])]
     assert parts == [["L0", "L1"], ["L2"]]
+
+
+def test_runs_that_are_refused_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **settings: object) -> None:
+        reason = Reason(code="network", where="expand", message="networks that cost energy are not counted in groups")
+        raise NotConformableError("the search of fused groups", (reason,))
+
+    monkeypatch.setattr(tiled_network, "search_group", refuse)
+    fused = tw.fuse_network(bottleneck(), machine(1000), objective="energy", cache=False)
+    assert not fused.parts
+    (message,) = fused.messages()
+    assert message.startswith("note: no shared loops of expand to project were searched: expand: networks that cost")
