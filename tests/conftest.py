@@ -8,7 +8,6 @@ import math
 import os
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,7 +38,9 @@ if importlib.util.find_spec("jax") is None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--cases", default=None, type=int, help="most cases of each test; the others are left out")
+    parser.addoption(
+        "--cases", default=None, type=int, help="most cases of each test, spread evenly; the others are left out"
+    )
     parser.addoption("--mutations", default=300, type=int, help="mutated inputs for each reader (tests/hostile)")
     parser.addoption(
         "--store-faults", default=20, type=int, help="flipped bits, and changed values, of a store (tests/hostile)"
@@ -80,14 +81,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     What a test sends to a child process travels whole: with a safe path the child does not find the tests.
     """
     if config.option.cases is not None:
-        counts, left = Counter[str](), list[pytest.Item]()
-        for item in list(items):
-            name = item.nodeid.partition("[")[0]
-            counts[name] += 1
-            if counts[name] > config.option.cases:
-                items.remove(item)
-                left.append(item)
-        config.hook.pytest_deselected(items=left)
+        cases = dict[str, list[pytest.Item]]()
+        for item in items:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        kept = {item for some in cases.values() for item in some[:: math.ceil(len(some) / config.option.cases)]}
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
     for item in _samples(items):
         item.add_marker("sample")
     for module in {item.module for item in items if isinstance(item, pytest.Function)}:

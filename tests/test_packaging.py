@@ -93,6 +93,7 @@ def test_every_environment_of_tox_is_a_job() -> None:
         "py311",
         "py313",
         "py312-thirdparty",
+        "py311-sample",
     }  # the job `readme` runs the first; others cover the rest
     assert jobs <= names
 
