@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tilewright.schema.group import Edge, GroupMapping
 from tilewright.schema.problem import Problem, Tensor
 
@@ -145,24 +143,33 @@ def alive_rows(windows: Sequence[Window], tile: int) -> int:
 
     A row lives from the step that makes it, or that reads it if it is a zero, until the last reader has taken it.
     """
-    first = windows[0]
-    last = max(1, *((window.lag + window.length) // tile for window in windows))
-    steps = np.arange(last)
-    made = np.minimum(first.size, (steps + 1) * tile * first.made)
-    newest, oldest = made.copy(), np.full(last, np.iinfo(np.int64).max)
+    most = 0
+    for step in _turns(windows, tile):
+        made = min(windows[0].size, (step + 1) * tile * windows[0].made)
+        newest, oldest = made, list[int]()
+        for window in windows:
+            turn = step - window.lag // tile
+            if turn >= window.length // tile:
+                continue
+            first = turn * tile * window.made - window.before if turn >= 0 else -window.before
+            if turn >= 0 and window.is_stored:
+                newest = max(newest, first + (tile * window.taken - 1) * window.stride + window.reach + 1)
+            oldest.append(first if window.is_stored else max(first, 0))
+        most = max(most, newest - min(oldest, default=newest))
+    return most
+
+
+def _turns(windows: Sequence[Window], tile: int) -> list[int]:
+    """Return the steps at which a home may keep most rows.
+
+    Between those at which a layer starts, ends, or leaves the first rows, the number of rows is a convex function of the step.
+    """
+    turns = {0, -(-windows[0].size // (tile * windows[0].made))}
     for window in windows:
-        turn = steps - window.lag // tile
-        is_on = (turn >= 0) & (turn < window.length // tile)
-        begin = turn * tile * window.made - window.before
-        ends = begin + (tile * window.taken - 1) * window.stride + window.reach + 1
-        begun = np.where(turn >= 0, begin, -window.before if window.is_stored else 0)
-        waits = turn < window.length // tile
-        oldest[waits] = np.minimum(oldest[waits], begun[waits])
-        if window.is_stored:
-            newest[is_on] = np.maximum(newest[is_on], ends[is_on])
-    if not first.is_stored:
-        oldest = np.maximum(oldest, 0)
-    return int((newest - oldest).max())
+        begin = window.lag // tile
+        turns |= {begin, begin + window.length // tile, begin - (-window.before // (tile * window.made))}
+    last = max(1, *((window.lag + window.length) // tile for window in windows))
+    return sorted({step for turn in turns for step in (turn - 1, turn, turn + 1) if 0 <= step < last} | {last - 1})
 
 
 def _layer(group: GroupMapping, name: str) -> Problem:

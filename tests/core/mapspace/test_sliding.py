@@ -162,3 +162,26 @@ def test_rows_at_home_equal_those_of_stepping_through_the_loop(
         if turn >= 0:
             here = {row for row in here if row >= (turn + 1) * tile * stride - before}
     assert alive_rows([one], tile) == most
+
+
+@pytest.mark.parametrize("third", [0, 3])
+def test_one_start_holds_for_all_readers_of_the_axis(third: int) -> None:
+    """Layer one states no start, so it ends with layer three: of that, two has to know."""
+    changed = stack(1, 0)
+    changed["layers"].append(layer("three", 4, taps=1))
+    changed["axes"]["P"]["three"] = "P"
+    changed["paces"]["P"] |= {"one": {"rows": 2}, "three": {"start": third}}
+    changed["tree"]["entries"][0]["keep"] += ["three.I", "three.W", "three.O"]
+    changed["tree"]["branches"].append(changed["tree"]["branches"][0] | {"layer": "three"})
+    group = GroupMapping.model_validate(changed)
+    assert GroupMapping.from_yaml(group.to_yaml()) == group
+    assert group.starts("P", ["one", "two"]) == {"one": third, "two": 0}
+    assert [reason.code for reason in group_legality(group).reasons] == (["halo"] if third else [])
+
+
+@pytest.mark.parametrize("zeros", [True, False])
+def test_rows_at_home_are_counted_without_a_walk_through_a_long_loop(zeros: bool) -> None:
+    length = 2**40
+    two = [Window(0, length, 1, 1, 1, 2, before, 2 - before, length, zeros) for before in (1, 2)]
+    assert alive_rows(two, 1) == 3
+    assert alive_rows([replace(two[0], lag=length)], 1) == length + zeros

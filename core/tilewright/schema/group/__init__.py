@@ -410,9 +410,13 @@ class GroupMapping(Printed, FileModel):
         return self._layer(layer).dimensions[self.axes[axis][layer]] // self.rows(axis, layer)
 
     def starts(self, axis: str, layers: Iterable[str]) -> dict[str, int]:
-        """Return the row of a shared loop of some layers at which each of them starts; the first one is at 0."""
+        """Return the row of a shared loop of some layers at which each of them starts; the first one is at 0.
+
+        All layers of the axis together decide on the start of one whose file states none.
+        """
         paces = self.paces.get(axis) or FrozenDict()
-        return _starts({layer: (self.length(axis, layer), _start(paces.get(layer))) for layer in layers})
+        rows = {layer: (self.length(axis, layer), _start(paces.get(layer))) for layer in self.axes[axis]}
+        return _starts(rows, layers)
 
     def extent(self, axis: str, layers: Iterable[str]) -> int:
         """Return the rows of a shared loop of some layers, from the first start to the last end."""
@@ -423,11 +427,16 @@ def _start(pace: Pace | None) -> int | None:
     return None if pace is None else pace.start
 
 
-def _starts(rows: dict[str, tuple[int, int | None]]) -> dict[str, int]:
-    """Return the start of each layer, from the length and the stated start of each."""
+def _starts(rows: dict[str, tuple[int, int | None]], layers: Iterable[str]) -> dict[str, int]:
+    """Return the starts of some layers after the first of them.
+
+    Args:
+        rows: length and stated start of each layer of the axis.
+    """
     last = max(length + (start or 0) for length, start in rows.values())
-    starts = {layer: last - length if start is None else start for layer, (length, start) in rows.items()}
-    return {layer: start - min(starts.values()) for layer, start in starts.items()}
+    starts = {layer: last - rows[layer][0] if (own := rows[layer][1]) is None else own for layer in layers}
+    first = min(starts.values())
+    return {layer: start - first for layer, start in starts.items()}
 
 
 @dataclass(frozen=True)
@@ -445,13 +454,16 @@ class _Axes:
     def extent(self, axis: str, sizes: dict[str, Any]) -> Any:
         """Return the rows of a loop of some layers; the first size if some are no numbers. Loops outside have no starts left."""
         is_whole = all(size == self.whole[layer][self.axes[axis][layer]] for layer, size in sizes.items())
-        starts = {layer: self._pace(axis, layer).get("start") if is_whole else None for layer in sizes}
-        numbers = [*sizes.values(), *(start for start in starts.values() if start is not None)]
+        starts = {layer: self._pace(axis, layer).get("start") if is_whole else None for layer in self.axes[axis]}
+        whole: dict[str, Any] = sizes
+        if is_whole:
+            whole = {layer: self.whole.get(layer, {}).get(name) for layer, name in self.axes[axis].items()}
+        numbers = [*whole.values(), *(start for start in starts.values() if start is not None)]
         if not sizes or not all(isinstance(number, int) for number in numbers):
             return next(iter(sizes.values()), None)
-        lengths = {layer: size // self.rows(axis, layer) for layer, size in sizes.items()}
-        own = _starts({layer: (length, starts[layer]) for layer, length in lengths.items()})
-        return max(own[layer] + length for layer, length in lengths.items())
+        lengths = {layer: size // self.rows(axis, layer) for layer, size in whole.items()}
+        own = _starts({layer: (length, starts[layer]) for layer, length in lengths.items()}, sizes)
+        return max(start + lengths[layer] for layer, start in own.items())
 
     def _pace(self, axis: str, layer: str) -> dict[str, Any]:
         pace = self.paces.get(axis, {}).get(layer)
