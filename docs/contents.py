@@ -18,7 +18,7 @@ BELOW = {
     "fusion": ("fusion_proof",),
     "spaces": ("estimators",),
     "library": ("schemas", "json"),
-    "mappers": ("optimal", "optimal_proof", "optimal_results", "sunstone", "algorithms"),
+    "mappers": ("optimal", "optimal_proof", "optimal_results", "algorithms"),
     "models": ("timeloop", "maestro", "zigzag", "oracle", "cycles", "vector", "sparse", "ragged"),
     "plugins": (
         "plugins/mapper",
@@ -33,7 +33,7 @@ BELOW = {
         "plugins/hooks",
     ),
     "reference": ("reference/tilewright", "reference/plugin", "reference/testing"),
-    "background": ("mapspace", "papers", "design", "security", "release"),
+    "background": ("mapspace", "papers", "design", "security"),
 }
 """Page -> the pages that the sidebar shows below it."""
 

@@ -48,7 +48,7 @@ def test_the_manuals_page_sums_up_the_kept_results() -> None:
     assert f"The {len(runs)} full runs took {seconds:,} CPU seconds." in manual
     assert f"lists {len(load(page.COVERAGE))} items" in manual
     linked = re.findall(r"\]\(\.\./([^)]*)\)", manual)
-    assert len(linked) == 2 and all((ROOT / name).is_file() for name in linked)
+    assert len(linked) == 3 and all((ROOT / name).is_file() for name in linked)
 
 
 def test_every_item_of_the_papers_has_a_state_and_a_command_or_a_reason() -> None:

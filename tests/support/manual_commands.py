@@ -16,7 +16,11 @@ from tilewright.plugin.mapper import Budget
 
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/from").glob("*.md")))
+    for path in (
+        *(ROOT / name for name in ("README.md", "benchmarks/sunstone.md")),
+        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "docs/from").glob("*.md")),
+    )
 }
 """Those in `docs/plugins` speak of a plugin that is not installed: `test_plugin_pages`."""
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)

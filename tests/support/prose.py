@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("core", "plugins", "adapters", "docs")
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", ".github/RELEASING.md", "benchmarks/sunstone.md")
 MAX_WORDS = 25
 """Maximum words of a sentence."""
 NAMES_NOTHING = re.compile(r"(What|Who|Of|Those|The same|That|It)\b")
@@ -100,7 +100,7 @@ def violations() -> dict[str, list[str]]:
         for path in sorted((ROOT / part).rglob("*"))
         if path.suffix in (".py", ".md") and "__pycache__" not in path.parts
     ]
-    for path in [*files, *filter(Path.is_file, (ROOT / page for page in PAGES))]:  # CONTRIBUTING.md is not distributed
+    for path in [*files, *filter(Path.is_file, (ROOT / page for page in PAGES))]:  # some are not distributed
         for rule, text in broken(path.name, path.read_text(encoding="utf-8")):
             found[rule].append(f"{path.relative_to(ROOT)}: {text}")
     return found

@@ -1,6 +1,6 @@
 """Plugins for other interfaces than the host's: older ones run, or the message says what changed; newer ones are refused by name.
 
-`tests/data/plugins` has a wheel of what each release's `plugins new mapper hill-climber` writes; docs/release.md says how to add one.
+`tests/data/plugins` has a wheel of what each release's `plugins new mapper hill-climber` writes; .github/RELEASING.md says how to add one.
 """
 
 import ast

@@ -30,7 +30,7 @@ def _placements(space: MapSpace, run: Run) -> list[Placement]:
 
 @dataclass(frozen=True)
 class Sunstone:
-    """Sunstone search; docs/sunstone.md compares `sound` and `paper`."""
+    """Sunstone search; benchmarks/sunstone.md compares `sound` and `paper`."""
 
     options: SunstoneOptions
 

@@ -1,6 +1,6 @@
 """Sunstone as published, with its losses: unrolling sets, frozen dimensions, maximal tiles.
 
-If the paper and the authors' program differ, this module follows the program (see docs/sunstone.md).
+If the paper and the authors' program differ, this module follows the program (see benchmarks/sunstone.md).
 """
 
 from __future__ import annotations
