@@ -117,7 +117,7 @@ def read_reference(app: Sphinx, page: str, source: list[str]) -> None:
 
 def link_repository(app: Sphinx, page: str, source: list[str]) -> None:
     """Make pages outside the manual downloads, as other files of the repository are; Sphinx takes them for its own pages."""
-    source[0] = re.sub(r"\]\((?=\.\./benchmarks/[^)]*\.md\))", "](path:", source[0])
+    source[0] = re.sub(r"\]\((?=(?:\.\./)+benchmarks/[^)]*\.md\))", "](path:", source[0])
 
 
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:

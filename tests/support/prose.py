@@ -16,7 +16,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("core", "plugins", "adapters", "docs")
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", ".github/RELEASING.md", "benchmarks/sunstone.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    ".github/RELEASING.md",
+    "benchmarks/accelforge.md",
+    "benchmarks/sunstone.md",
+)
 MAX_WORDS = 25
 """Maximum words of a sentence."""
 NAMES_NOTHING = re.compile(r"(What|Who|Of|Those|The same|That|It)\b")
