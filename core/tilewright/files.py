@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import itertools
 import json
 import os
 import re
@@ -352,7 +353,8 @@ class RunFolder:
     def clear(self) -> None:
         """Remove the files that runs write, apart from the record of the owner; raise OutputError if that fails."""
         try:
-            for path in [self.path / name for name in SUMMARIES] + sorted(self.path.glob("[0-9][0-9][0-9]*_*.yaml")):
+            numbered = (self.path.glob(pattern) for pattern in ("[0-9][0-9][0-9]*_*.yaml", "group_[0-9]*.yaml"))
+            for path in [*(self.path / name for name in SUMMARIES), *sorted(itertools.chain(*numbered))]:
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise OutputError(f"cannot remove {error.filename}: {error.strerror}") from None

@@ -478,6 +478,7 @@ def gain_of(network: ResidentNetwork) -> FusionGain:
 
     Raises:
         NotConformableError: A layer has no mapping.
+        KeyboardInterrupt: The user has interrupted before every layer had a mapping.
     """
     plain, least = network.gain()
     if not math.isfinite(plain):
@@ -495,6 +496,8 @@ def gain_of(network: ResidentNetwork) -> FusionGain:
             )
             for name, error in unmapped.items()
         ]
+        if not reasons:
+            raise KeyboardInterrupt  # before every layer had a mapping
         hint = next((error.hint for error in unmapped.values() if error is not None and error.hint), None)
         told = f"{hint}; " if hint else ""
         raise NotConformableError(

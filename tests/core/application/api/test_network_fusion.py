@@ -1,7 +1,9 @@
 """`fuse_network` and `fusion_gain`: results that stay on chip, and the bound on what they save."""
 
 import json
+import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import tilewright as tw
 from support.certificates import with_parts
 from support.products import products
 from support.schemas import faults
+from tilewright.application.api.network_fusion import gain_of
 from tilewright.errors import CallError, InputError, NotConformableError
 
 M, SIZES = 16, (8, 32, 8)
@@ -40,6 +43,22 @@ def test_a_folder_of_the_unfused_network_is_refused(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == files
     tw.fuse_network(products(M, SIZES), "eyeriss", force=True, **settings)
     assert (tmp_path / "network.json").exists() and not (tmp_path / "report.html").exists()
+
+
+def test_a_new_run_removes_the_groups_of_the_former_one(tmp_path: Path) -> None:
+    arch = tw.load("eyeriss", "architecture").replace({"GlobalBuffer.capacity_words": M * SIZES[1] - 1})
+    settings: dict[str, Any] = {"progress": False, "folder": tmp_path, "objective": "energy"}
+    tw.fuse_network(products(M, SIZES), arch, **settings)
+    assert (tmp_path / "group_1.yaml").exists()
+    tw.fuse_network(products(M, SIZES), "eyeriss", force=True, **settings)
+    assert not (tmp_path / "group_1.yaml").exists() and (tmp_path / "group.yaml").exists()
+
+
+def test_an_interrupt_before_all_layers_have_mappings_is_no_refusal() -> None:
+    """Nothing is said to be unsupported: no layer failed."""
+    stopped: Any = SimpleNamespace(gain=lambda: (math.inf, 0.0), costs={})
+    with pytest.raises(KeyboardInterrupt):
+        gain_of(stopped)
 
 
 def test_results_that_do_not_fit_stay_in_tiles(tmp_path: Path) -> None:
