@@ -17,8 +17,8 @@ from tilewright.plugin.mapper import Budget
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (
-        *(ROOT / name for name in ("README.md", "benchmarks/sunstone.md")),
-        *sorted((ROOT / "docs").glob("*.md")),
+        ROOT / "README.md",
+        *sorted((*(ROOT / "docs").glob("*.md"), ROOT / "benchmarks/sunstone.md"), key=lambda path: path.name),
         *sorted((ROOT / "docs/from").glob("*.md")),
     )
 }
