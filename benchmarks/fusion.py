@@ -20,6 +20,8 @@ import tilewright as tw
 
 ROOT = Path(__file__).parent.parent
 ARCHITECTURES = ("eyeriss", "simba", "examples/npu.yaml", "examples/tpu_v4i.yaml")
+SECONDS = 240.0
+"""Limit of each layer's search, and of those of all shared loops of a network together."""
 PAGE = ROOT / "docs/fusion.md"
 PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused networks -->)", re.DOTALL)
 
@@ -48,7 +50,7 @@ def row(name: str, arch: str) -> list[str]:
     """Return the cells of a network on an architecture."""
     started, network = time.process_time(), tw.load(name.partition(",")[0], "workload", **NETWORKS[name])
     machine = ROOT / arch if arch.endswith(".yaml") else arch
-    fused = tw.fuse_network(network, machine, objective="energy", cache=False, progress=False)
+    fused = tw.fuse_network(network, machine, objective="energy", seconds=SECONDS, cache=False, progress=False)
     seconds = time.process_time() - started
     sharing = sum(part.last + 1 - part.first for part in fused.parts)
     percent = [

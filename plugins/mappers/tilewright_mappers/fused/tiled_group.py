@@ -138,7 +138,8 @@ class TiledGroup:
             )
             raise NotConformableError(f"architecture {self.group.architecture.name}", reasons, hint=hint)
         try:
-            for objective in self.objectives:
+            # short groups need none: all their intervals are searched
+            for objective in self.objectives if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
             for length in range(1, min(count, MAX_LAYERS) + 1):
                 self.most = {one: self._most(one) for one in self.objectives}
