@@ -372,14 +372,14 @@ def outcome(seed: int) -> str:
     value = result.of(case.objective)
     executed = evaluate_group(ORACLE, result.group)
     halo = "sliding" if result.group.paces else "tiled" if result.group.axes else "not fused"
-    if executed.valid and abs((executed.of(case.objective) or 0) - value) > 1e-6 * value:
-        return f"{halo}: counted {'more' if (executed.of(case.objective) or 0) < value else 'less'} than executed"
     if result.bound > least * (1 + 1e-6):
         return f"WRONG: bound {result.bound} is above {least}"
     if value > least * (1 + 1e-6):
         return f"WRONG: {value}, but {least} exists by {case.objective}"
     if value < least * (1 - 1e-6):
         return f"WRONG: {value} is below brute force, {least}"
+    if executed.valid and abs((executed.of(case.objective) or 0) - value) > 1e-6 * value:
+        return f"{halo}: counted {'more' if (executed.of(case.objective) or 0) < value else 'less'} than executed"
     return f"{halo}, {'proved' if result.proved else 'equal, bound lower'}"
 
 

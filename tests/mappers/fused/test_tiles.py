@@ -88,7 +88,7 @@ def test_groups_cost_what_brute_force_finds(seed: int) -> None:
     assert "WRONG" not in outcome(seed)
 
 
-@pytest.mark.parametrize("seed", first(2, 8, 29, 25, 18))
+@pytest.mark.parametrize("seed", first(2, 128, 104, 125, 119))
 def test_stacks_of_convolutions_cost_what_brute_force_finds(seed: int) -> None:
     """A shared loop may step rows that windows read, with strides and zeros around."""
     assert "WRONG" not in tiled_stacks.outcome(seed)
