@@ -10,7 +10,7 @@ from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.group_padding import existing_words, padded_use
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.room import shared_words
-from tilewright.mapspace.sliding import Window, alive_rows, window_along
+from tilewright.mapspace.sliding import Window, alive_rows, window_along, words_of_boxes
 from tilewright.schema.architecture import Cluster, Memory
 from tilewright.schema.group import GroupMapping, Part, Path, Place
 from tilewright.schema.mapping import Entry
@@ -420,7 +420,8 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
 def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
     """Return the words of the memory that the largest of the users' tiles needs."""
     most = 0
-    sizes, tiles = _sizes(group, tensor), list[list[int]]()
+    sizes, boxes = _sizes(group, tensor), list[list[tuple[int, int]]]()
+    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
         if (place, number) in path.places:
@@ -430,19 +431,21 @@ def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float
                 1 + sum(c * (entry.temporal_tile_sizes[at] - 1) for at, c in rank.terms.items())
                 for rank in own.projection
             ]
-            tiles.append(list(map(min, tile, sizes or tile)))
+            tile = list(map(min, tile, sizes or tile))
+            starts = (edge.offsets.get(layer) if edge and edge.zeros else None) or (0,) * len(tile)
+            boxes.append([(-start, extent) for start, extent in zip(starts, tile, strict=True)])
             padded = padded_use(group, tensor, layer)
             if padded is not None and padded.obstacle() is None:
                 words = padded.tile_words(path.places.index((place, number)))
             else:
-                words = math.prod(tiles[-1])
+                words = math.prod(tile)
             most = max(most, words)
+    if edge is not None and edge.zeros:
+        most = words_of_boxes(boxes)
     rows = _rows_at_home(group, tensor, place, number)
     if rows is not None:
         coordinate, alive = rows
-        most = math.prod(
-            alive if at == coordinate else max(column) for at, column in enumerate(zip(*tiles, strict=True))
-        )
+        most = alive * words_of_boxes([[part for at, part in enumerate(box) if at != coordinate] for box in boxes])
     return most * width_at(group, tensor, place, number)
 
 

@@ -13,6 +13,8 @@ So a home keeps the rows from the oldest that some reader still needs to the new
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -170,6 +172,28 @@ def _turns(windows: Sequence[Window], tile: int) -> list[int]:
         turns |= {begin, begin + window.length // tile, begin - (-window.before // (tile * window.made))}
     last = max(1, *((window.lag + window.length) // tile for window in windows))
     return sorted({step for turn in turns for step in (turn - 1, turn, turn + 1) if 0 <= step < last} | {last - 1})
+
+
+def words_of_boxes(boxes: Sequence[Sequence[tuple[int, int]]]) -> int:
+    """Return the words of several boxes together, each with the first coordinate and the extent along every coordinate.
+
+    Words in several boxes count once (inclusion and exclusion).
+    """
+
+    def within(box: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> bool:
+        return all(b <= a and a + n <= b + m for (a, n), (b, m) in zip(box, other, strict=True))
+
+    distinct = list(dict.fromkeys(tuple(box) for box in boxes))
+    largest = [box for box in distinct if not any(box != other and within(box, other) for other in distinct)]
+    words = 0
+    for count in range(1, len(largest) + 1):
+        for some in itertools.combinations(largest, count):
+            common = [
+                min(first + size for first, size in column) - max(first for first, _ in column)
+                for column in zip(*some, strict=True)
+            ]
+            words += (1 if count % 2 else -1) * math.prod(max(0, size) for size in common)
+    return words
 
 
 def _layer(group: GroupMapping, name: str) -> Problem:

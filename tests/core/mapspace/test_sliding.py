@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.errors import InputError
 from tilewright.mapspace.group_legality import group_legality
-from tilewright.mapspace.sliding import Window, alive_rows, covers, window_along
+from tilewright.mapspace.sliding import Window, alive_rows, covers, window_along, words_of_boxes
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem
 
@@ -185,3 +185,21 @@ def test_rows_at_home_are_counted_without_a_walk_through_a_long_loop(zeros: bool
     two = [Window(0, length, 1, 1, 1, 2, before, 2 - before, length, zeros) for before in (1, 2)]
     assert alive_rows(two, 1) == 3
     assert alive_rows([replace(two[0], lag=length)], 1) == length + zeros
+
+
+def test_boxes_that_overlap_count_common_words_once() -> None:
+    assert words_of_boxes([[(0, 6), (0, 6)], [(-1, 6), (-1, 6)]]) == 36 + 36 - 25
+    assert words_of_boxes([[(0, 6)], [(-1, 8)], [(0, 6)]]) == 8
+    assert words_of_boxes([[(0, 2)], [(5, 3)], [(1, 5)]]) == 8
+
+
+def test_a_whole_tensor_takes_the_rows_of_its_maker_and_the_zeros_around() -> None:
+    """The maker has the rows 0 to 5, and the windows of the reader take -1 to 4."""
+    data = stack(1, 0)
+    data["layers"] = [layer("one", 6), layer("two", 2, stride=3)]
+    del data["axes"], data["paces"]
+    data["tree"]["entries"][1].pop("temporal_tile_sizes")
+    data["architecture"]["clusters"][1]["memories"][0]["capacity_words"] = 6
+    for model in ("timeloop", "oracle"):
+        report = evaluate_group(build_model(model), GroupMapping.model_validate(data))
+        assert [reason.code for reason in report.reasons] == ["alive"] and "need 7 words" in str(report.reasons[0])

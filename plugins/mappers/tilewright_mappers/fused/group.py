@@ -17,6 +17,7 @@ from tilewright.mapspace.room import shared_words
 from tilewright.mapspace.sliding import Window, stepping, window_at
 from tilewright.plugin.groupmapper import BranchMapper, GroupResult, GroupTask
 from tilewright.schema.architecture import Memory
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem, Rank
@@ -191,6 +192,7 @@ def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterat
             sizes.append(size)
             steps.append({order.index(name): list(problems[name].dimensions).index(at) for name, at in stepped})
             halos.append(max((size - problems[name].dimensions[at] for name, at in stepped), default=0))
+        stored = next((edge.offsets for edge in group.edges if edge.tensor == tensor and edge.zeros), FrozenDict())
         words = shared_words(buffer, (problems[layer].tensor(own) for layer, own in users.items()))
         yield Shared(
             name=tensor,
@@ -203,6 +205,7 @@ def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterat
             alike=group.maker(tensor) is not None
             or len({shape_of(problems[name], own) for name, own in users.items()}) == 1,
             windows=tuple(windows),
+            offsets=FrozenDict({order.index(name): own for name, own in stored.items()}),
         )
 
 

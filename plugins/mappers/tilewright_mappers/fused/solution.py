@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from tilewright.mapspace.sliding import Window
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
 from tilewright_mappers.fused.parts import Branch
@@ -49,6 +50,7 @@ class Shared:
     each layer that steps it; empty: no loop is shared over it. `halos` has the rows of earlier steps that a window
     reads again. `width`: slices of a word in the buffer. `alike`: its readers use the same words, so it may be at home
     in the buffer; otherwise each keeps tiles of its own. `windows`: for each coordinate, how each reader's window slides.
+    `offsets`: of each layer's coordinates, if words around those that are made exist.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Shared:
     width: int
     alike: bool = True
     windows: tuple[dict[int, Window], ...] = ()
+    offsets: FrozenDict[int, tuple[int, ...]] = FrozenDict()
 
     @cached_property
     def first(self) -> int:
@@ -85,6 +88,15 @@ class Shared:
             )
             self._known_steps[key] = next(coordinates, None)
         return self._known_steps[key]
+
+    def box(self, layer: int, problem: Problem, sizes: Mapping[str, int]) -> list[tuple[int, int]]:
+        """Return first coordinate and extent of a layer's tile along every coordinate, at the first step."""
+        ranks = problem.tensors[self.users[layer]].projection
+        starts = self.offsets.get(layer) or (0,) * len(ranks)
+        return [
+            (-start, 1 + sum(c * (sizes[at] - 1) for at, c in rank.terms.items()))
+            for start, rank in zip(starts, ranks, strict=True)
+        ]
 
     @cached_property
     def _known_steps(self) -> dict[tuple[int, Axis], int | None]:

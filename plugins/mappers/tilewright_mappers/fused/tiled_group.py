@@ -10,9 +10,11 @@ from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
 from tilewright.interrupts import mark_result_found
+from tilewright.mapspace.sliding import words_of_boxes
 from tilewright.plugin.groupmapper import BranchCase, BranchMapper, GroupResult, GroupTask
 from tilewright.plugin.result import PROOF_TOLERANCE
 from tilewright.schema.architecture import Memory
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem
@@ -167,7 +169,8 @@ class TiledGroup:
         uses = [(self.problems[at], self.problems[at].tensors[own]) for at, own in tensor.users.items()]
         if not all(self.home.may_hold(own) for _, own in uses):
             return None
-        bits = max(problem.tensor_words(own) * self.home.bits_of(own) for problem, own in uses)
+        boxes = [tensor.box(at, self.problems[at], self.problems[at].dimensions) for at in tensor.users]
+        bits = words_of_boxes(boxes) * max(self.home.bits_of(own) for _, own in uses)
         return bits if bits <= self.home.usable_bits else None
 
     def _wholes(self, first: int, last: int) -> Iterator[Whole]:
@@ -283,7 +286,8 @@ class TiledGroup:
                 {at - first: window for at, window in own.items() if first <= at <= last} if made else {}
                 for own in tensor.windows
             )
-            inside = replace(tensor, users=users, steps=steps, made=made, windows=windows)
+            offsets = FrozenDict({at - first: own for at, own in tensor.offsets.items() if first <= at <= last})
+            inside = replace(tensor, users=users, steps=steps, made=made, windows=windows, offsets=offsets)
             if tensor.made and not made:
                 problems = {at: self.problems[first + at] for at in users}
                 shapes = {shape_of(problem, problem.tensors[users[at]].name) for at, problem in problems.items()}

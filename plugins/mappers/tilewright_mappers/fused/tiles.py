@@ -25,7 +25,7 @@ from typing import Any
 
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.factoring.cuts import divisors
-from tilewright.mapspace.sliding import Window, alive_rows
+from tilewright.mapspace.sliding import Window, alive_rows, words_of_boxes
 from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper
 from tilewright.prices import leakage_pj, port_limits, prices_of, tensor_pj, transfer_cycles
 from tilewright.reports import Limit
@@ -430,8 +430,9 @@ class TiledInterval:
 
     def _home_bits(self, shared: Shared, loops: Sequence[tuple[Axis, int]], starts: Sequence[int]) -> tuple[int, bool]:
         """Return the room of a result at home, and whether rows of it stay between the steps of the last loop."""
-        users = list(shared.users.items())
-        bits = self._bits(users, loops)[1]
+        boxes = [shared.box(at, self.problems[at], self._tile(at, loops)) for at in shared.users]
+        width = max(self.home.bits_of(self.problems[at].tensors[own]) for at, own in shared.users.items())
+        bits = words_of_boxes(boxes) * width
         coordinate = shared.stepped(0, loops[-1][0]) if loops else None
         if coordinate is None or not self.paces[loops[-1][0]].slides:
             return bits, False
@@ -443,17 +444,8 @@ class TiledInterval:
         ]
         if not any(window.stays for window in windows):
             return bits, False
-        boxes = []
-        for at, own in users:
-            sizes, tensor = self._tile(at, loops), self.problems[at].tensors[own]
-            boxes.append(
-                [1 + sum(c * (sizes[name] - 1) for name, c in rank.terms.items()) for rank in tensor.projection]
-            )
-        rows = alive_rows(windows, tile)
-        words = math.prod(
-            rows if at == coordinate else max(column) for at, column in enumerate(zip(*boxes, strict=True))
-        )
-        return words * max(self.home.bits_of(self.problems[at].tensors[own]) for at, own in users), True
+        others = [[part for at, part in enumerate(box) if at != coordinate] for box in boxes]
+        return alive_rows(windows, tile) * words_of_boxes(others) * width, True
 
     def _of_order(self, order: Sequence[tuple[Axis, int]]) -> Iterator[Choice]:
         """Yield the choices with some loops in an order."""
