@@ -334,7 +334,7 @@ def joined_dimensions(
 ) -> tuple[set[tuple[str, str]], set[str]]:
     """Return (maker's, reader's) dimensions that are one coordinate, and the reader's in windows."""
     users = group.users[tensor]
-    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
+    edge = group.edge_of(tensor)
     ours = group.paths[maker].problem.tensor(users[maker]).projection
     theirs = group.paths[reader].problem.tensor(users[reader]).projection
     plain, windows = set[tuple[str, str]](), set[str]()
@@ -393,7 +393,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
 
     Nothing fills a home.
     """
-    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
+    edge = group.edge_of(tensor)
     tiles = dict[tuple[Place, int], set[object]]()
     for layer, name in group.users[tensor].items() if edge else ():
         path = group.paths[layer]
@@ -421,7 +421,7 @@ def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float
     """Return the words of the memory that the largest of the users' tiles needs."""
     most = 0
     sizes, boxes = _sizes(group, tensor), list[list[tuple[int, int]]]()
-    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
+    edge = group.edge_of(tensor)
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
         if (place, number) in path.places:
@@ -466,7 +466,7 @@ def halo_coordinate(group: GroupMapping, tensor: str) -> int | None:
 
 def _sizes(group: GroupMapping, tensor: str) -> tuple[int, ...] | None:
     """Return the coordinates of the words that exist, or None if all do."""
-    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
+    edge = group.edge_of(tensor)
     maker = group.maker(tensor)
     if edge is not None and edge.zeros:
         return None

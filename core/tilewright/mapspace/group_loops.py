@@ -90,7 +90,7 @@ def _layers(group: GroupMapping) -> Iterator[FullGroupLayer]:
 def _tensors(group: GroupMapping, path: Path, full: FullMapping) -> Iterator[FullGroupTensor]:
     for tensor in full.tensors:
         name = path.names[tensor.name]
-        edge = next((edge for edge in group.edges if edge.tensor == name), None)
+        edge = group.edge_of(name)
         offsets = None if edge is None else edge.offsets.get(path.problem.name)
         exist = existing_words(group, name)
         yield FullGroupTensor(

@@ -29,7 +29,7 @@ MAX_EXTENT = 2**50
 
 def existing_words(group: GroupMapping, tensor: str) -> list[Range] | None:
     """Return the coordinates of the words that exist; None if all words that layers use do."""
-    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
+    edge = group.edge_of(tensor)
     maker = group.maker(tensor)
     if edge is None or edge.zeros or (edge.sizes is None and maker is None):
         return None
@@ -57,7 +57,9 @@ def padded_use(group: GroupMapping, tensor: str, layer: str) -> PaddedUse | None
     if exist is None:
         return None
     path, name = group.paths[layer], group.users[tensor][layer]
-    offsets = next(edge for edge in group.edges if edge.tensor == tensor).offsets.get(layer) or (0,) * len(exist)
+    edge = group.edge_of(tensor)
+    assert edge is not None, "a padded tensor has an edge"
+    offsets = edge.offsets.get(layer) or (0,) * len(exist)
     own = [(first + by, last + by) for (first, last), by in zip(exist, offsets, strict=True)]
     return PaddedUse(path, path.problem.tensor(name), tuple(own))
 

@@ -93,7 +93,7 @@ def window_along(group: GroupMapping, tensor: str, maker: str, reader: str, axis
 
 def window_at(group: GroupMapping, tensor: str, maker: str, reader: str, coordinate: int) -> Window | None:
     """Return how a reader's window slides along a coordinate in a loop with one of its rows at a step; None if it does not."""
-    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
+    edge = group.edge_of(tensor)
     if edge is None or edge.sizes is not None:
         return None
     made, read = _layer(group, maker), _layer(group, reader)

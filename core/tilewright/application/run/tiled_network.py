@@ -96,9 +96,9 @@ def tiled_runs(
         placed: the best choice of results that stay whole.
         seconds: time limit of all searches together.
     """
-    found, refused = list[TiledRun](), list[Unsearched]()
+    cheaper, refused = list[TiledRun](), list[Unsearched]()
     if network.home is None:
-        return found, refused
+        return cheaper, refused
     ends = math.inf if seconds is None else time.monotonic() + seconds
     for first, last in runs(network):
         if stop_requested() or time.monotonic() > ends:
@@ -110,8 +110,8 @@ def tiled_runs(
             refused.append(Unsearched(names, "; ".join(str(reason) for reason in error.reasons) or str(error)))
             continue
         if one is not None:
-            found.append(one)
-    return found, refused
+            cheaper.append(one)
+    return cheaper, refused
 
 
 def _tiled(

@@ -286,6 +286,10 @@ class GroupMapping(Printed, FileModel):
                     users[f"{problem.name}.{name}"] = {problem.name: name}
         return users
 
+    def edge_of(self, tensor: str) -> Edge | None:
+        """Return the edge of a tensor of the group; None if one layer uses it and states nothing of its words."""
+        return next((edge for edge in self.edges if edge.tensor == tensor), None)
+
     def maker(self, tensor: str) -> str | None:
         """Return the layer that makes a tensor of the group, or None."""
         for layer, name in self.users[tensor].items():

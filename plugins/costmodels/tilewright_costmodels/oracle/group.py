@@ -176,7 +176,8 @@ class GroupRun:
 
     def _is_stored(self, tensor: str) -> bool:
         """Return whether words that no layer makes exist, as zeros."""
-        return any(edge.zeros for edge in self.group.edges if edge.tensor == tensor)
+        edge = self.group.edge_of(tensor)
+        return edge is not None and edge.zeros
 
     def _residency(self, use: Use, traffic: MemoryTraffic) -> TensorResidency:
         cluster = self.group.architecture.cluster(use.path.mapping.entries[traffic.entry].target)
@@ -221,7 +222,7 @@ class GroupRun:
 
 def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -> Iterator[Use]:
     """Yield the operations of each layer on a tensor of the group, with common indices of its words."""
-    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
+    edge = group.edge_of(tensor)
     uses = []
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]

@@ -192,7 +192,8 @@ def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterat
             sizes.append(size)
             steps.append({order.index(name): list(problems[name].dimensions).index(at) for name, at in stepped})
             halos.append(max((size - problems[name].dimensions[at] for name, at in stepped), default=0))
-        stored = next((edge.offsets for edge in group.edges if edge.tensor == tensor and edge.zeros), FrozenDict())
+        edge = group.edge_of(tensor)
+        stored = edge.offsets if edge is not None and edge.zeros else FrozenDict()
         words = shared_words(buffer, (problems[layer].tensor(own) for layer, own in users.items()))
         yield Shared(
             name=tensor,

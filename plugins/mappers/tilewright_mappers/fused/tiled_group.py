@@ -218,11 +218,11 @@ class TiledGroup:
         floors = self.floors.get(objective)
         least = math.fsum(floors[first : last + 1]) if floors else 0.0
         if objective.is_additive and least >= most:
-            found = Fused(first, math.inf, math.inf, least, None, ())
+            part = Fused(first, math.inf, math.inf, least, None, ())
         else:
             interval = self.interval(first, last, whole)
-            found = fused_interval(interval, first, self.branches[objective], objective, most, self.limits)
-        self.known[first, last, whole, objective] = replace(found, whole=whole)
+            part = fused_interval(interval, first, self.branches[objective], objective, most, self.limits)
+        self.known[first, last, whole, objective] = replace(part, whole=whole)
         self.ending[last].append((first, whole, objective))
 
     def _allowed(self, first: int, last: int, objective: Objective) -> float:

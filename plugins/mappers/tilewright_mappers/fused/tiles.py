@@ -127,7 +127,7 @@ class Pacing:
 
 def pacing(problems: Sequence[Problem], axis: Axis, tensors: Sequence[Shared]) -> Pacing | None:
     """Return the pace of each layer along an axis that steps the results that they exchange; None if there is none."""
-    found, rates = list[tuple[int, int, Window]](), dict[int, Fraction]()
+    exchanged, rates = list[tuple[int, int, Window]](), dict[int, Fraction]()
     for tensor in tensors:
         coordinate = tensor.stepped(0, axis)
         if coordinate is None:
@@ -135,8 +135,8 @@ def pacing(problems: Sequence[Problem], axis: Axis, tensors: Sequence[Shared]) -
         windows = tensor.windows[coordinate]
         if not windows and tensor.halos[coordinate]:
             return None
-        found += [(tensor.first, reader, window) for reader, window in windows.items()]
-    ahead = [(maker, reader, Fraction(window.stride)) for maker, reader, window in found]
+        exchanged += [(tensor.first, reader, window) for reader, window in windows.items()]
+    ahead = [(maker, reader, Fraction(window.stride)) for maker, reader, window in exchanged]
     for start in range(len(axis)):
         rates.setdefault(start, Fraction(1))
         todo = [start]
@@ -161,7 +161,7 @@ def pacing(problems: Sequence[Problem], axis: Axis, tensors: Sequence[Shared]) -
     lengths = [size // own for size, own in zip(sizes, rows, strict=True)]
     placed = [
         (maker, reader, replace(window, made=rows[maker], taken=rows[reader], length=lengths[reader]))
-        for maker, reader, window in sorted(found, key=lambda row: row[:2])
+        for maker, reader, window in sorted(exchanged, key=lambda row: row[:2])
     ]
     return Pacing(tuple(rows), tuple(lengths), tuple(placed))
 
