@@ -38,6 +38,7 @@ EXAMPLES: dict[str, Any] = {
     "operands": 3,
     "cycles_per_operation": 2,
     "fill_drain_cycles": 5,
+    "start_cycles": 40,
     "instruction": Instruction(memory="C", dimensions=("K",), iterations=1, cycles=9),
 }
 """Attribute -> a value that is not neutral."""

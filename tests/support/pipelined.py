@@ -44,7 +44,9 @@ def cases(draw: st.DrawFn, timed: bool) -> Case:
 def untimed(architecture: Architecture) -> Architecture:
     """Return the architecture with neutral values, except for the latencies of networks."""
     changes: dict[str, object] = {f"{memory.name}.timing": {} for memory in architecture.memories}
-    return architecture.replace(changes | {"compute.fill_drain_cycles": 0, "compute.instruction": None})
+    return architecture.replace(
+        changes | {"compute.fill_drain_cycles": 0, "compute.start_cycles": 0, "compute.instruction": None}
+    )
 
 
 def simulated(problem: Problem, architecture: Architecture, mapping: Mapping) -> float:
@@ -66,7 +68,7 @@ def check(problem: Problem, architecture: Architecture, mapping: Mapping) -> str
     if throughput.cycles is None:
         return "invalid"
     events = math.ceil(simulated(problem, architecture, mapping) - 1e-6)
-    assert report.cycles == max(throughput.cycles, events)
+    assert report.cycles == architecture.compute.start_cycles + max(throughput.cycles, events)
     return "schedule longer" if events > throughput.cycles else "throughput longer"
 
 
@@ -107,6 +109,7 @@ def timed(architecture: Document, rng: Random) -> Document:
                 "requests": rng.choice((None, {"along": list("KMCPQ"), "words": rng.choice((2, 8)), "cycles": 2})),
             }
     architecture["compute"]["fill_drain_cycles"] = rng.choice((0, 0, 5, 40))
+    architecture["compute"]["start_cycles"] = rng.choice((0, 0, 50))
     if rng.random() < 0.3:
         names = rng.sample("NKCPQRSM", 4)
         own = {"memory": rng.choice(memories)["name"], "dimensions": names, "iterations": rng.choice((2, 4))}

@@ -22,7 +22,8 @@ DRAWN = [draw(seed) for seed in range(400)]
 
 NO_COST: dict[type[Model], set[str]] = {
     Memory: {"ports", "sparse", "timing", "area_um2", "component", "estimates"},
-    Compute: {"name", "word_bits", "sparse", "fill_drain_cycles", "instruction", "area_um2", "component", "estimates"},
+    Compute: {"name", "word_bits", "sparse", "area_um2", "component", "estimates"}
+    | {"fill_drain_cycles", "start_cycles", "instruction"},
     Fanout: {"unlinked"},
     Network: {"bandwidth_words_per_cycle", "latency_cycles", "meshes"},
 }

@@ -64,7 +64,10 @@ class Capabilities(Model):
     meshes: bool = False
     """The cost model counts the links of meshes (`Network.meshes`). Others refuse them."""
     timing: bool = False
-    """The cost model counts `Memory.timing`, and `fill_drain_cycles` and `instruction` of `Compute`. Others refuse them."""
+    """The cost model counts `Memory.timing`, and `fill_drain_cycles`, `start_cycles` and `instruction` of `Compute`.
+
+    Others refuse them.
+    """
     distinct_footprints: bool = False
     """Tiles without their holes fit where the memory stores none (`Memory.footprint`).
 

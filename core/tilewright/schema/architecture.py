@@ -392,6 +392,8 @@ class Compute(Model):
     """Cycles that a unit takes for one operation."""
     fill_drain_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True), attribute.TIMING] = 0
     """Cycles to fill and drain the array (systolic skew), once for every set of tiles nearest to it."""
+    start_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True), attribute.TIMING] = 0
+    """Cycles of a run in addition to those of its mapping, such as to start a kernel."""
     instruction: Annotated[Instruction | None, attribute.INSTRUCTIONS] = None
     """Instructions that take a minimum time; None: each iteration starts when the one before ends."""
     word_bits: Count = 16

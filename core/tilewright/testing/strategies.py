@@ -162,6 +162,7 @@ def architectures(
             cycles_per_operation=draw(st.sampled_from([1, 1, 2])),
             operands=draw(st.sampled_from([2, 2, 3])),
             fill_drain_cycles=draw(st.sampled_from([0, 0, 5])),
+            start_cycles=draw(st.sampled_from([0, 0, 30])),
             instruction=draw(
                 st.none()
                 | st.builds(

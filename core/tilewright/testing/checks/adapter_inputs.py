@@ -45,6 +45,7 @@ COMPUTE_FIELDS: dict[str, Any] = {
     "operands": 3,
     "cycles_per_operation": 2,
     "fill_drain_cycles": 3,
+    "start_cycles": 40,
     "word_bits": 8,
     "area_um2": 12.5,
 }

@@ -16,6 +16,8 @@ from tilewright_costmodels.pipelined.schedule import Traffic, schedule_cycles
 class PipelinedModel(ComposedModel):
     """Timeloop's counts, and the longer of two run times: Timeloop's, and that of a schedule (docs/cycles.md).
 
+    `start_cycles` come on top of both.
+
     Mappings are scheduled one at a time. Fewer words never take more cycles (docs/optimal.md, Lemma 2).
     """
 
@@ -35,6 +37,8 @@ class PipelinedModel(ComposedModel):
             traffic = Traffic(reads, fills, updates, float(counts.compute_cycles[number]))
             mapping, holding = counts.mappings[int(number)], counts.entries.tolist()
             cycles[number] = schedule_cycles(counts.problem, counts.architecture, prices, mapping, holding, traffic)
+        if start := counts.architecture.compute.start_cycles:
+            cycles = start + np.maximum(cycles, counts.costs.cycles)
         yield CycleLimit(
             "schedule", "wait", cycles - 1e-6
         )  # sums of fractions may exceed whole cycles by rounding errors

@@ -43,7 +43,7 @@ from tilewright.tables import Table, Tabular, numbers
 
 NEUTRAL: dict[str, object] = {
     **Memory.model_fields["timing"].default.model_dump(),
-    "fill_drain_cycles": Compute.model_fields["fill_drain_cycles"].default,
+    **{name: Compute.model_fields[name].default for name in ("fill_drain_cycles", "start_cycles")},
 }
 """Values of parameters that count as not declared, by the last word of the path."""
 
