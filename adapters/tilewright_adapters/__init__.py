@@ -83,8 +83,15 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(
             name="zigzag",
-            signs=("memories", "operational_array", "-.loop_dims", "-.operator_type", "-.spatial_mapping"),
-            summary="ZigZag's accelerator, workload and mapping files.",
+            signs=(
+                "memories",
+                "operational_array",
+                "-.loop_dims",
+                "-.operator_type",
+                "-.spatial_mapping",
+                "inputs.temporal_mapping",
+            ),
+            summary="ZigZag's accelerator, workload and mapping files, and its results.",
             factory=lazy("tilewright_adapters.zigzag", "ZigZagAdapter"),
             interface=1,
         ),

@@ -31,6 +31,15 @@ from tilewright_adapters.zigzag.mapping import (
     unrolled,
     within_reach,
 )
+from tilewright_adapters.zigzag.result import (
+    Levels,
+    ResultInputs,
+    check_accelerator,
+    check_levels,
+    documents_of,
+    is_result,
+    read_result,
+)
 from tilewright_adapters.zigzag.workload import Layer, edges_of, name_of, read_layer
 from tilewright_adapters.zigzag.write import FILES, texts, written
 from tilewright_notations.operand_loops import MEMORY_OPERANDS
@@ -49,7 +58,7 @@ class ZigZagAdapter:
         """Read an accelerator, a workload and a mapping, or some of them.
 
         `workload.yaml/LAYER` selects a layer. A mapping without a complete order of loops becomes
-        constraints.
+        constraints. A result, `LAYER_complete.json`, has the layer and its mapping.
 
         Raises:
             InputError: the files are invalid; with file and line.
@@ -69,9 +78,12 @@ class ZigZagAdapter:
             documents[kind] = document
         if not documents:
             raise InputError("no files to read", hint="ZigZag has an accelerator, a workload and a mapping file")
+        result = None
+        if "result" in documents:
+            result, layer = _with_result(documents, layer)
         beside = documents.pop("sidecar", None)
         if beside is None:
-            return _read(documents, layer)
+            return _read(documents, layer, result)
         inputs, document = sidecar.read(Path(beside.source), *TOOL)
         said = written(inputs)
         if said.reasons or said.files != {FILES[kind]: content.data for kind, content in documents.items()}:
@@ -109,6 +121,8 @@ def _kind(document: Document) -> str:
     if isinstance(data, dict):
         if "zigzag" in data:
             return "sidecar"
+        if is_result(data):
+            return "result"
         if "memories" in data:
             _check_core(document)
             return "architecture"
@@ -137,7 +151,26 @@ def _check_core(document: Document) -> None:
         raise InputError(f"a core of type {kind} computes nothing", location=document.locate(("type",)), hint=hint)
 
 
-def _read(documents: Mapping[str, Document], named: str | None) -> InputSet:
+def _with_result(documents: dict[str, Document], named: str | None) -> tuple[ResultInputs, str | None]:
+    """Replace a result by its mapping, and by its layer if no workload is given; return it and the layer's name.
+
+    Raises:
+        InputError: the result is invalid, is beside a mapping, or is of another accelerator.
+    """
+    document = documents.pop("result")
+    result = read_result(document)
+    if "mapping" in documents:
+        raise InputError("a mapping and a result; give one", location=documents["mapping"].locate(()))
+    said = documents_of(document, result)
+    named = named or (result.layer.name if "problem" in documents else None)
+    documents.setdefault("problem", said["problem"])
+    documents["mapping"] = said["mapping"]
+    if "architecture" in documents:
+        check_accelerator(result.accelerator, validate(AcceleratorFile, documents["architecture"]), document)
+    return result, named
+
+
+def _read(documents: Mapping[str, Document], named: str | None, result: ResultInputs | None = None) -> InputSet:
     layers = validate(WorkloadFile, documents["problem"]).root if "problem" in documents else ()
     data, where = _layer_data(documents.get("problem"), layers, named)
     said = _layer_mapping(documents.get("mapping"), data)
@@ -176,7 +209,8 @@ def _read(documents: Mapping[str, Document], named: str | None) -> InputSet:
             hint="add the accelerator file",
         )
     with _at(documents["mapping"]):
-        inputs = _mapped(inputs, said, accelerator, layer, links, str(documents["mapping"].locate(())))
+        levels = result.temporal_mapping if result else None
+        inputs = _mapped(inputs, said, accelerator, layer, links, str(documents["mapping"].locate(())), levels)
     return _told_apart(inputs, data, file, others, links) if others and inputs.mapping is None else inputs
 
 
@@ -187,6 +221,7 @@ def _mapped(
     layer: Layer | None,
     links: Mapping[str, str],
     where: str,
+    levels: Levels | None,
 ) -> InputSet:
     warnings = list(inputs.warnings)
     sizes = layer.problem.dimensions if layer else _every_dimension(said)
@@ -206,7 +241,9 @@ def _mapped(
     if open_loops:
         names = ", ".join(open_loops)
         warnings.append(f"temporal_ordering does not fix the loops of {names}: read as one loop over the rest")
-    mapping, summing = build(accelerator, stores, layer, unrolling, order)
+    mapping, summing, taken = build(accelerator, stores, layer, unrolling, order)
+    if levels is not None:
+        check_levels(levels, layer.stored, order, taken)
     architecture, single = single_buffered(accelerator.holding(summing), layer.problem, mapping)
     if single:
         memories = ", ".join(single)

@@ -160,8 +160,10 @@ def linked(stores: Sequence[Store], links: MappingOf[str, str]) -> list[Store]:
 
 def build(
     accelerator: Accelerator, stores: Sequence[Store], layer: Layer, unrolling: Unrolled, order: list[tuple[str, int]]
-) -> tuple[Mapping, frozenset[str]]:
-    """Return the mapping that ZigZag would evaluate, and the memories that receive partial sums.
+) -> tuple[Mapping, frozenset[str], MappingOf[str, Sequence[int]]]:
+    """Return the mapping that ZigZag would evaluate, the memories that receive partial sums, and the loops they keep.
+
+    The loops are the number for each operand and memory, from `allocated`.
 
     Raises:
         DoesNotFitError: a memory is too small.
@@ -178,7 +180,7 @@ def build(
     ]
     held = _nested_residency(places, layer, order, accelerator.architecture)
     mapping = nest(accelerator.architecture, layer.problem, held, unrolling, accelerator.unrolled_at, order)
-    return mapping, summing(stores, layer.stored["O"], order, spatial, taken["O"])
+    return mapping, summing(stores, layer.stored["O"], order, spatial, taken["O"]), taken
 
 
 def _nested_residency(
