@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         port_time,
         price_of,
         prices_of,
+        rounding,
         tensor_pj,
         value_pj,
     )
@@ -269,6 +270,7 @@ __all__ = [
     "port_time",
     "price_of",
     "prices_of",
+    "rounding",
     "started",
     "tensor_pj",
     "tile_words",

@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewright.compiled import Records, kernel_part, table
 from tilewright.reports import Limit
-from tilewright.schema.architecture import Architecture, Compute, Memory
+from tilewright.schema.architecture import Architecture, Compute, Memory, Network
 from tilewright.schema.problem import Tensor
 
 Number = Any
@@ -298,6 +298,28 @@ def leakage_pj(architecture: Architecture, cycles: float, in_use: MappingOf[str,
     prices = prices_of(architecture)
     used = [max(1.0, in_use.get(name, 1.0)) for name in prices]
     return {name: leaked_pj(price, cycles, used[price.gate]) for name, price in prices.items()}
+
+
+def rounding(architecture: Architecture) -> tuple[float, float]:
+    """Return cycles by which two roundings of one run may differ, and the pJ that leak in them.
+
+    A layer rounds as Timeloop does, and a group once for all visits of a layer. Each port takes whole cycles. Reports agree if a
+    word takes whole cycles, and no words travel.
+
+    Example:
+        >>> import tilewright as tw
+        >>> from tilewright.plugin import rounding
+        >>> rounding(tw.load("eyeriss", "architecture"))
+        (1.0, 0.0)
+    """
+    prices = prices_of(architecture)
+    ports = [bandwidth for price in prices.values() for bandwidth in price.bandwidths if math.isfinite(bandwidth)]
+    is_whole = all((1 / bandwidth).is_integer() for bandwidth in ports) and all(
+        cluster.fanout.network == Network() for cluster in architecture.clusters
+    )
+    cycles = 0.0 if is_whole else 1.0
+    leaked = leakage_pj(architecture, cycles, {name: price.instances for name, price in prices.items()})
+    return cycles, math.fsum(leaked.values())
 
 
 def port_limits(

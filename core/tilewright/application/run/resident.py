@@ -24,7 +24,7 @@ from tilewright.application.run.resident_cases import Case
 from tilewright.application.run.resident_group import resident_group
 from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.mapspace.legality import legality
-from tilewright.prices import price_of
+from tilewright.prices import price_of, rounding
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
@@ -310,9 +310,14 @@ class ResidentNetwork:
         return plain, least
 
     def least(self, number: int) -> float:
-        """Return a lower bound of a layer in all mappings with residents, whole or in tiles, after `gain`."""
+        """Return a lower bound of a layer in all mappings with residents, whole or in tiles, after `gain`.
+
+        Tiles round the cycles otherwise than a layer on its own.
+        """
         cases = (self.case(number, frozenset()), *self._freest(number))
-        return min(self.costs.get(case, LayerCost(math.inf, 0.0)).bound for case in cases)
+        cycles, leaked = rounding(self.configuration.architecture)
+        lost = cycles if self.configuration.objective == CYCLES else leaked
+        return max(0.0, min(self.costs.get(case, LayerCost(math.inf, 0.0)).bound for case in cases) - lost)
 
     def _freest(self, number: int) -> list[Case]:
         """Return cases such that every other one of the layer costs no less than one of them (docs/fusion_proof.md, Lemma 4)."""

@@ -27,9 +27,9 @@ from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.sliding import Window, alive_rows, words_of_boxes
 from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper
-from tilewright.prices import leakage_pj, port_limits, prices_of, tensor_pj, transfer_cycles
+from tilewright.prices import port_limits, prices_of, rounding, tensor_pj, transfer_cycles
 from tilewright.reports import Limit
-from tilewright.schema.architecture import Architecture, Memory, Network
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem, Tensor
 from tilewright_mappers.fused.limits import Limits, OutOfTime
@@ -199,7 +199,7 @@ class Branches:
     dimensions that the result lacks, since a later visit reads the sums of an earlier one.
 
     Args:
-        architecture: the machine, whose costs are rounded (`rounding`).
+        architecture: the machine, whose costs are rounded (`visit_rounding`).
     """
 
     def __init__(
@@ -211,17 +211,14 @@ class Branches:
         self.is_cut = False
         """Whether the user has interrupted."""
         self._known: dict[Key, list[BranchCost]] = {}
-        self._keys: dict[Problem, str] = {}
         self._lost: dict[tuple[Tensor, ...], tuple[float, float]] = {}
-        self._solved: dict[tuple[object, frozenset[str], tuple[int, ...]], list[tuple[Problem, int, Costs]]] = {}
+        self._solved: dict[tuple[str, frozenset[str], tuple[int, ...]], list[tuple[Problem, int, Costs]]] = {}
         powers = objective.powers
         self._objectives = (objective,) if not all(powers) else (objective, ENERGY, CYCLES)
 
     def _key(self, case: BranchCase) -> Key:
-        for problem in (case.problem, case.layer or case.problem):
-            if problem not in self._keys:
-                self._keys[problem] = problem.content_key
-        return self._keys[case.problem], self._keys[case.layer or case.problem], case.at_home, case.reserved_bits
+        layer = case.layer or case.problem
+        return case.problem.content_key, layer.content_key, case.at_home, case.reserved_bits
 
     def is_known(self, case: BranchCase) -> bool:
         """Return whether the branch was mapped, or fits as it was mapped with all room."""
@@ -283,7 +280,7 @@ class Branches:
         """Return lower bounds on energy and cycles of all visits, known or not."""
         tensors = case.problem.tensors
         if tensors not in self._lost:
-            self._lost[tensors] = rounding(self.architecture, case.problem)
+            self._lost[tensors] = visit_rounding(self.architecture, case.problem)
         lost_pj, lost_cycles = self._lost[tensors]
 
         def repeated(costs: Costs, times: float) -> tuple[float, float]:
@@ -303,32 +300,26 @@ class Branches:
                     least_pj, least_cycles = max(least_pj, energy), max(least_cycles, cycles)
         return least_pj, least_cycles
 
-    def _family(self, case: BranchCase) -> tuple[object, frozenset[str], tuple[int, ...]]:
+    def _family(self, case: BranchCase) -> tuple[str, frozenset[str], tuple[int, ...]]:
         """Return what branches have in common that bound one another."""
         problem = case.problem
         sums = tuple(size for name, size in problem.dimensions.items() if name not in problem.output.dimensions)
-        return (problem.tensors, problem.operation, case.layer), case.at_home, sums
+        return (case.layer or problem).content_key, case.at_home, sums
 
 
-def rounding(architecture: Architecture, problem: Problem) -> tuple[float, float]:
+def visit_rounding(architecture: Architecture, problem: Problem) -> tuple[float, float]:
     """Return pJ and cycles that one visit takes at most beyond its share of a group, which rounds once for all visits.
 
-    Each port takes whole cycles, in which memories leak. Each tensor moves whole blocks.
+    Each tensor moves whole blocks.
     """
-    prices = prices_of(architecture)
-    ports = [bandwidth for price in prices.values() for bandwidth in price.bandwidths if math.isfinite(bandwidth)]
-    is_whole = all((1 / bandwidth).is_integer() for bandwidth in ports) and all(
-        cluster.fanout.network == Network() for cluster in architecture.clusters
-    )
-    cycles = 0.0 if is_whole else 1.0
-    leaked = leakage_pj(architecture, cycles, {name: price.instances for name, price in prices.items()})
+    cycles, leaked = rounding(architecture)
     blocks = (
         price.macros * (price.read_pj + price.fill_pj + (price.update_pj if tensor.is_output else 0.0))
-        for price in prices.values()
+        for price in prices_of(architecture).values()
         for tensor in problem.tensors
         if price.block > 1
     )
-    return math.fsum([*leaked.values(), *blocks]), cycles
+    return math.fsum([leaked, *blocks]), cycles
 
 
 class TiledInterval:
@@ -364,6 +355,7 @@ class TiledInterval:
             for at in self.made
             if all(home.may_hold(problems[layer].tensors[own]) for layer, own in shared[at].users.items())
         ]
+        self._problems: dict[tuple[int, tuple[int, ...]], Problem] = {}
         paces = {axis: self._pacing(axis) for axis in axes}
         self.paces = {axis: pace for axis, pace in paces.items() if pace is not None}
 
@@ -414,6 +406,15 @@ class TiledInterval:
             sizes[names[axis[at]]] = tile * self.paces[axis].rows[at]
         return sizes
 
+    def resized(self, at: int, sizes: dict[str, int]) -> Problem:
+        """Return a layer with other sizes."""
+        key = at, tuple(sizes.values())
+        if key not in self._problems:
+            self._problems[key] = self.problems[at].replace(
+                {f"dimensions.{name}": size for name, size in sizes.items()}
+            )
+        return self._problems[key]
+
     def _trips(self, at: int, loops: Sequence[tuple[Axis, int]]) -> int:
         """Return the steps of a layer in some shared loops."""
         return math.prod(self.paces[axis].lengths[at] // tile for axis, tile in loops)
@@ -449,10 +450,7 @@ class TiledInterval:
 
     def _of_order(self, order: Sequence[tuple[Axis, int]]) -> Iterator[Choice]:
         """Yield the choices with some loops in an order."""
-        tiles = [
-            self.problems[at].replace({f"dimensions.{name}": size for name, size in self._tile(at, order).items()})
-            for at in range(len(self.problems))
-        ]
+        tiles = [self.resized(at, self._tile(at, order)) for at in range(len(self.problems))]
         visits = tuple(self._trips(at, order) for at in range(len(self.problems)))
         starts = self.paces[order[-1][0]].starts(order[-1][1]) if order else (0,) * len(self.problems)
         places = [self._places(users, order) for users in self._external()]
@@ -628,10 +626,7 @@ def fused_interval(
                 }
                 key = at, case.at_home, tuple(sizes.values())
                 if key not in whole and branches.is_free:
-                    problem = interval.problems[at].replace(
-                        {f"dimensions.{name}": size for name, size in sizes.items()}
-                    )
-                    whole[key] = BranchCase(problem, case.at_home, 0, interval.problems[at])
+                    whole[key] = BranchCase(interval.resized(at, sizes), case.at_home, 0, interval.problems[at])
         branches.ask(list(whole.values()))
         heap = [(lower(choice), next(counter), choice) for choice in listed]
         heapq.heapify(heap)
