@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -19,9 +19,15 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.prices import more_leaked_pj
 from tilewright.reports import Limit, LimitAction, Report, overlapping
-from tilewright.schema.architecture import Architecture
+from tilewright.schema.architecture import Architecture, Compute, Memory
+from tilewright.schema.attribute import TIMING, attributes_of
 from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem
+
+
+Part = TypeVar("Part", Memory, Compute)
+MOST_BOUND = 1000
+"""Maximum number of evaluators that a composed model keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +90,31 @@ class ComposedModel(ABC):
             NotConformableError: the counting model refuses them, or offers no counts for such hardware.
             UnknownPluginError: the counting model is not installed.
         """
-        name = self.counted_by or installed().default(CostModelSpec, "search")
-        model = installed().make(CostModelSpec, name, self.counting_options)
-        evaluator = model.bind(problem, self.priced(architecture))
+        evaluator = self._counter(problem, self.priced(architecture))
         if not isinstance(evaluator, CountingEvaluator):
-            text = f"{name} offers no counts for such hardware"
+            text = f"{self._counted_by()} offers no counts for such hardware"
             raise NotConformableError(
                 f"cost model {self.name}", (Reason(code="counts", where=architecture.name, message=text),)
             )
         return ComposedEvaluator(self, evaluator, problem, architecture)
+
+    def _counted_by(self) -> str:
+        return self.counted_by or installed().default(CostModelSpec, "search")
+
+    def _counter(self, problem: Problem, architecture: Architecture) -> Evaluator:
+        """Return the counting model, bound to a problem and an architecture with its own prices.
+
+        A model that does not count timings is bound once for all of them.
+        """
+        bound: dict[tuple[Problem, Architecture], Evaluator] = self.__dict__.setdefault("_bound", {})
+        name = self._counted_by()
+        timed = installed().find(CostModelSpec, name).spec.capabilities.timing
+        key = problem, architecture if timed else without_timings(architecture)
+        if key not in bound:
+            if len(bound) >= MOST_BOUND:
+                bound.clear()
+            bound[key] = installed().make(CostModelSpec, name, self.counting_options).bind(*key)
+        return bound[key]
 
 
 class ComposedEvaluator(BatchEvaluator):
@@ -103,10 +125,11 @@ class ComposedEvaluator(BatchEvaluator):
     ) -> None:
         self.model, self.problem, self.architecture = model, problem, architecture
         self.counting: Any = counting
+        self.priced = model.priced(architecture)
 
     def count_accesses(self, batch: MappingBatch) -> AccessBatch:
         """Return the counts, with the costs of this model."""
-        counts: AccessBatch = self.counting.count_accesses(batch)
+        counts = self._counts(batch)
         costs = counts.costs
         cycles = np.maximum.reduce([costs.cycles, *(np.ceil(limit.cycles) for limit in self._limits(counts))])
         cycles = np.where(costs.valid, cycles, np.inf)
@@ -124,12 +147,17 @@ class ComposedEvaluator(BatchEvaluator):
         report = evaluator.explain(mapping).model_copy(update={"model": self.model.name})
         if not report.valid:
             return report
-        counts = self.counting.count_accesses(MappingBatch.pack(self.problem, [mapping]))
+        counts = self._counts(MappingBatch.pack(self.problem, [mapping]))
         limits = [
             Limit(name=limit.name, action=limit.action, cycles=int(np.ceil(limit.cycles[0])))
             for limit in self._limits(counts)
         ]
         return slowed(self.architecture, report, limits)
+
+    def _counts(self, batch: MappingBatch) -> AccessBatch:
+        """Return the counts of the counting model, for the architecture with all timings."""
+        counts: AccessBatch = self.counting.count_accesses(batch)
+        return replace(counts, architecture=self.priced)
 
     def _limits(self, counts: AccessBatch) -> list[CycleLimit]:
         limits = list(self.model.limits(counts))
@@ -168,3 +196,13 @@ def slowed(architecture: Architecture, report: Report, more: list[Limit]) -> Rep
     limits = [limit.model_copy(update={"binding_cycles": 0}) for limit in report.limits]
     costs = report.with_costs(report.energy_pj + more_pj, cycles, architecture.compute_instances)
     return costs.model_copy(update={"levels": tuple(levels), "limits": overlapping([*limits, *more])})
+
+
+def without_timings(architecture: Architecture) -> Architecture:
+    """Return a copy whose timings are neutral: what a cost model without the capability `timing` counts."""
+
+    def neutral(part: Part) -> Part:
+        fields = [name for name, item in attributes_of(type(part)).items() if item.capability == TIMING.capability]
+        return part.model_copy(update={name: type(part).model_fields[name].default for name in fields})
+
+    return architecture.with_memories(neutral).model_copy(update={"compute": neutral(architecture.compute)})
