@@ -24,7 +24,6 @@ from tilewright.schema.attribute import TIMING, attributes_of
 from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem
 
-
 Part = TypeVar("Part", Memory, Compute)
 MOST_BOUND = 1000
 """Maximum number of evaluators that a composed model keeps."""

@@ -246,6 +246,28 @@ class CorrelationPlots:
 
 
 @dataclass(frozen=True)
+class CalibrationPlots:
+    """Chart of predicted and measured cycles. `data` is the JSON document of `calibrate --json`."""
+
+    data: Mapping[str, Any]
+    kinds: ClassVar[tuple[str, ...]] = ("scatter",)
+
+    def scatter(self) -> Drawing:
+        """Return panels of predicted over measured cycles: as given, fitted, unseen and, if there are any, of the test."""
+        rows = self.data["predictions"]
+        sets = [
+            ("as given", "given", False), ("fitted", "fitted", False), ("unseen", "unseen", False),
+            ("test as given", "given", True), ("test fitted", "fitted", True),
+        ]  # fmt: skip
+        panels = []
+        for name, key, test in sets:
+            points = [(row["measured"], row[key]) for row in rows if row["test"] == test and row[key] is not None]
+            panels += [ScatterPanel("measured cycles", f"cycles, {name}", points)] if points else []
+        title = f"predicted and measured cycles of {self.data['arch']} under {self.data['model']}"
+        return scatter(title, panels, "on the line both are equal")
+
+
+@dataclass(frozen=True)
 class FrontPlots:
     """Chart of the Pareto fronts of layers. `data` is the JSON document of `map --pareto --json`."""
 

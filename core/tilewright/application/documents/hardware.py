@@ -152,13 +152,34 @@ class ErrorsRow(Document):
     rows: int
     """Number of rows."""
     mean: float
-    """Geometric mean of the factors."""
+    """Weighted geometric mean of the factors."""
     median: float
     """Median of the factors."""
     worst: float
     """Largest factor."""
     spearman: float | None
     """Rank correlation of predicted and measured cycles; None if all are equal."""
+
+
+class PredictionRow(Document):
+    """Cycles of one measurement."""
+
+    where: str
+    """File and line."""
+    test: bool
+    """Whether it is of the test, which no fit sees."""
+    weight: float
+    """Weight of its error in the mean."""
+    measured: float
+    """Measured cycles."""
+    given: float
+    """Cycles predicted with the values before."""
+    fitted: float
+    """Cycles predicted with the fitted values."""
+    unseen: float | None
+    """Cycles predicted by a fit without its fold; None for the test, or if the calibration ended early."""
+    reason: str | None
+    """For the rows that fit worst: the two largest limits of the predicted cycles; None for others."""
 
 
 class CalibrateOutput(Output):
@@ -176,6 +197,8 @@ class CalibrateOutput(Output):
     """Parameter -> its fitted value."""
     errors: list[ErrorsRow]
     """Errors of the predictions."""
+    predictions: list[PredictionRow]
+    """Predicted and measured cycles of all rows."""
     stopped: str | None
     """Option or key that ended the calibration early; None if none did."""
 

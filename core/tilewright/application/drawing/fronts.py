@@ -189,8 +189,13 @@ def _grid(panels: Sequence[object]) -> tuple[int, int]:
 
 
 @redrawn
-def scatter(title: str, panels: Sequence[ScatterPanel]) -> Drawing:
+def scatter(
+    title: str, panels: Sequence[ScatterPanel], line: str = "on the line both give the same multiple of the median"
+) -> Drawing:
     """Return panels of points in logarithmic scales, each with the line of equal numbers.
+
+    Args:
+        line: meaning of the line.
 
     Raises:
         InputError: There is no point.
@@ -225,4 +230,4 @@ def scatter(title: str, panels: Sequence[ScatterPanel]) -> Drawing:
             axes.set_ylabel(cut(panel.y))
             axes.grid()
     counts = ", ".join(f"{len(panel.points):,} mappings under {panel.x} and {panel.y}" for panel in panels[:PANELS])
-    return Drawing(figure, title, f"{counts}; on the line both give the same multiple of the median.")
+    return Drawing(figure, title, f"{counts}; {line}.")

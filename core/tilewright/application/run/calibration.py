@@ -38,6 +38,8 @@ class Measurement:
     cycles: float
     where: str
     """File and line."""
+    weight: float = 1.0
+    """Weight of its error in the mean."""
 
 
 def can_be_fitted(path: str, value: object) -> bool:
@@ -56,8 +58,9 @@ class Predictions:
     def __init__(
         self, model: BuiltModel, architecture: Architecture, names: Sequence[str], rows: Sequence[Measurement]
     ) -> None:
-        self.model, self.architecture, self.names = model, architecture, tuple(names)
+        self.model, self.architecture, self.names, self.rows = model, architecture, tuple(names), tuple(rows)
         self.measured = np.array([row.cycles for row in rows])
+        self.weights = np.array([row.weight for row in rows])
         self._found: dict[tuple[Value, ...], Floats] = {}
         groups: dict[str, dict[Skeleton, list[int]]] = defaultdict(lambda: defaultdict(list))
         for number, row in enumerate(rows):
@@ -102,14 +105,18 @@ class Predictions:
         return self._found[key]
 
     def fit(self, start: Sequence[Value], seen: Bools, watch: FitWatch) -> tuple[Value, ...]:
-        """Return values with the least mean absolute error for the rows in `seen` [n], or the best so far.
+        """Return values with the least weighted mean absolute error for the rows in `seen` [n], or the best so far.
 
         One parameter at a time changes, by smaller and smaller factors, as long as that helps.
 
         Args:
             watch: receives the least error; after it returns False, nothing more is tried.
         """
-        best, least = tuple(start), float(np.abs(self.errors(start)[seen]).mean())
+
+        def mean(values: Sequence[Value]) -> float:
+            return float(np.average(np.abs(self.errors(values)[seen]), weights=self.weights[seen]))
+
+        best, least = tuple(start), mean(start)
         for ratio in RATIOS:
             improved = True
             while improved:
@@ -119,7 +126,7 @@ class Predictions:
                         if not watch(least):
                             return best
                         trial = (*best[:at], value, *best[at + 1 :])
-                        error = float(np.abs(self.errors(trial)[seen]).mean())
+                        error = mean(trial)
                         if error < least - 1e-9:
                             best, least, improved = trial, error, True
         return best
@@ -147,21 +154,21 @@ class Errors:
 
     rows: int
     mean: float
-    """Geometric mean of the factors between prediction and measurement."""
+    """Weighted geometric mean of the factors between prediction and measurement."""
     median: float
     worst: float
     spearman: float | None
     """Rank correlation of predicted and measured cycles; None if all are equal."""
 
     @classmethod
-    def of(cls, errors: Floats, measured: Floats) -> Errors:
-        """Return the summary of logarithms of predicted by measured cycles [n]."""
+    def of(cls, errors: Floats, measured: Floats, weights: Floats | None = None) -> Errors:
+        """Return the summary of logarithms of predicted by measured cycles [n]; None: all rows have the same weight."""
         factors = np.exp(np.abs(errors))
         predicted, true = _ranks(np.log(measured) + errors), _ranks(np.log(measured))
         constant = np.ptp(predicted) == 0 or np.ptp(true) == 0
         return cls(
             len(errors),
-            float(np.exp(np.abs(errors).mean())),
+            float(np.exp(np.average(np.abs(errors), weights=weights))),
             float(np.median(factors)),
             float(factors.max()),
             None if constant else float(np.corrcoef(predicted, true)[0, 1]),

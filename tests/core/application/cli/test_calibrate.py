@@ -130,6 +130,46 @@ def test_the_command_writes_an_architecture(measured: Path, tilewright: Command)
     assert missing.code == 2 and "there is no file" in missing.err and "did you mean" in missing.err
 
 
+def test_a_weight_counts_like_as_many_rows(measured: Path) -> None:
+    """Measurements that no parameters explain: the fit prefers the heavier ones."""
+    header, *rows = measured.read_text().splitlines()
+    rows = [row.rsplit(",", 2)[0] + f",{1000 * (9 ** (at % 2))}" for at, row in enumerate(rows)]
+    heavy, twice = measured.parent / "heavy.csv", measured.parent / "twice.csv"
+    heavy.write_text(
+        "\n".join(["mapping,problem,cycles,weight", *(f"{row},{3 - 2 * (at % 2)}" for at, row in enumerate(rows))])
+    )
+    twice.write_text("\n".join([header, *rows[::2], *rows[::2], *rows]))
+    single = measured.parent / "plain.csv"
+    single.write_text("\n".join([header, *rows]))
+    weighted, other, plain = (
+        tw.calibrate(hardware(), file, parameters=PARAMETERS, folds=2) for file in (heavy, twice, single)
+    )
+    assert weighted.after == other.after != plain.after
+    assert weighted.errors["fitted"].mean == pytest.approx(other.errors["fitted"].mean)
+    assert weighted.errors["fitted"].rows == 8 and [row.weight for row in weighted.predictions] == [3, 1] * 4
+
+
+def test_the_rows_that_fit_worst_have_a_reason_and_all_are_drawn(tilewright: Command, measured: Path) -> None:
+    """One row was measured at ten times its cycles; the chart shows all rows, before and after, and those of the test."""
+    lines = measured.read_text().splitlines()
+    cycles = float(lines[4].split(",")[2])
+    lines[4] = lines[4].replace(str(int(cycles)), str(int(10 * cycles)))
+    measured.write_text("\n".join(lines))
+    arch, chart = measured.parent / "given.arch.yaml", measured.parent / "chart.svg"
+    arch.write_text(hardware().replace(TRUE).to_yaml(), encoding="utf-8")
+    words = ("calibrate", arch, "--measured", measured, "--test", measured, "--folds", 2, "--parameters", PARAMETERS)
+    data = tilewright(*words, "--worst", 1, "--plot", chart, "--json").data
+    rows = data["predictions"]
+    assert len(rows) == 16 and [row["test"] for row in rows] == [False] * 8 + [True] * 8
+    (reason,) = {row["reason"] for row in rows} - {None}
+    assert rows[3]["reason"] == reason and reason.startswith("too few: schedule with its waits (")
+    assert all(row["given"] == pytest.approx(row["measured"]) for at, row in enumerate(rows[:8]) if at != 3)
+    drawn = chart.read_text()
+    assert all(f"cycles, {name}" in drawn for name in ("as given", "fitted", "unseen", "test fitted"))
+    shown = tilewright(*words, "--worst", 2).out
+    assert "rows that fit worst" in shown and "cycles.csv, line 5" in shown
+
+
 def test_declared_values_are_the_default_parameters(measured: Path) -> None:
     report = tw.calibrate(hardware().replace({"DRAM.timing.latency_cycles": 10}), measured, folds=2)
     assert list(report.before) == ["DRAM.read_bandwidth_words_per_cycle", "DRAM.timing.latency_cycles"]
@@ -156,6 +196,12 @@ def test_damaged_files_are_refused_by_line(measured: Path, change: tuple[str, st
     damaged.write_text(measured.read_text().replace(*change, 1))
     with pytest.raises(InputError, match=message):
         tw.calibrate(hardware(), damaged)
+
+
+def test_a_weight_is_positive(measured: Path) -> None:
+    measured.write_text(measured.read_text().replace("note", "weight").replace("\n1_8.yaml", "0\n1_8.yaml"))
+    with pytest.raises(InputError, match="line 6: weight is '0'; expected a positive number"):
+        tw.calibrate(hardware(), measured)
 
 
 def test_a_mapping_that_the_model_rejects_is_named(measured: Path) -> None:

@@ -17,8 +17,9 @@ import numpy as np
 from tilewright.application.api.call_arguments import at_least, checked, names_of, whole
 from tilewright.application.api.evaluation import inputs_of
 from tilewright.application.api.load import Source, load_architecture, load_problem
+from tilewright.application.api.plots import CalibrationPlots
 from tilewright.application.api.progress import fitting_progress, is_shown
-from tilewright.application.documents.hardware import CalibrateOutput, ErrorsRow
+from tilewright.application.documents.hardware import CalibrateOutput, ErrorsRow, PredictionRow
 from tilewright.application.run.calibration import (
     Errors,
     FitWatch,
@@ -33,6 +34,7 @@ from tilewright.errors import InputError
 from tilewright.files import file_and_member, is_file, read_text, write_text
 from tilewright.formats import figure
 from tilewright.interrupts import mark_result_found, stop_requested
+from tilewright.mapspace.batch import Floats
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
@@ -53,8 +55,8 @@ class CalibrationReport(Tabular):
     """A fitted architecture, the values before and after, and the errors of its predictions.
 
     `errors` has the errors `as given`, `fitted` (on the rows of the fit) and `unseen` (by cross-validation). With a
-    second file it also has `test as given` and `test fitted`. `stopped`: what ended the calibration early. The values are
-    then the best so far, and there are no errors `unseen`.
+    second file it also has `test as given` and `test fitted`. `predictions` has every row, and a reason for the `worst`
+    ones. `stopped`: what ended the calibration early. The values are then the best so far, and there are no errors `unseen`.
     """
 
     architecture: Architecture
@@ -63,6 +65,7 @@ class CalibrationReport(Tabular):
     after: MappingOf[str, Value]
     errors: MappingOf[str, Errors]
     stopped: str | None = None
+    predictions: Sequence[PredictionRow] = ()
 
     def __repr__(self) -> str:
         which, errors = (
@@ -83,11 +86,12 @@ class CalibrationReport(Tabular):
             before=dict(self.before),
             after=dict(self.after),
             errors=[ErrorsRow(**row) for row in self.rows()],
+            predictions=list(self.predictions),
             stopped=self.stopped,
         ).data()
 
     def tables(self) -> Sequence[Table | str]:
-        """Return the parameters and the errors."""
+        """Return the parameters, the errors and the rows that fit worst."""
         values = Table("parameter", "before", "after", title=f"{self.architecture.name} under {self.model}")
         for name, old in self.before.items():
             values.add_row(name, _shown(old), _shown(self.after[name]))
@@ -95,7 +99,16 @@ class CalibrationReport(Tabular):
         errors = Table("measurements", numbers("rows"), *factors, title="factor between predicted and measured cycles")
         for name, error in self.errors.items():
             errors.add_row(name, error.rows, error.mean, error.median, error.worst, error.spearman)
-        return [values, errors]
+        worst = Table("row", "measured", "fitted", factors[0], "reason", title="rows that fit worst")
+        for row in sorted(self.predictions, key=_misfit, reverse=True):
+            if row.reason is not None:
+                worst.add_row(row.where, figure(row.measured), figure(row.fitted), math.exp(_misfit(row)), row.reason)
+        return [values, errors, worst] if any(row.reason is not None for row in self.predictions) else [values, errors]
+
+    @property
+    def plot(self) -> CalibrationPlots:
+        """Chart of predicted over measured cycles: `plot.scatter()`."""
+        return CalibrationPlots(self.data())
 
     def messages(self) -> list[str]:
         """Return a message if the calibration ended early."""
@@ -123,6 +136,7 @@ def calibrate(
     parameters: str | Sequence[str] | None = None,
     test: str | os.PathLike[str] | None = None,
     folds: int = 5,
+    worst: int = 5,
     seconds: float | None = None,
     progress: bool | None = None,
 ) -> CalibrationReport:
@@ -130,7 +144,7 @@ def calibrate(
 
     Each row of the CSV file is one measurement. Its column `mapping` names a mapping file, `cycles` has the measured
     cycles, and `problem` names a problem if the mapping file has none. Files are relative to the folder of the CSV
-    file. Other columns are ignored.
+    file. A column `weight` has the weights of the errors in the mean that is fitted. Other columns are ignored.
 
     Args:
         arch: The architecture, with first values of its parameters.
@@ -140,6 +154,7 @@ def calibrate(
         parameters: Paths as in `Architecture.replace`. Default: all bandwidths, and all timings that are not neutral.
         test: CSV file of further measurements, which the fit does not see.
         folds: Number of parts of the cross-validation. The rows of each are predicted by a fit on the others.
+        worst: Number of rows, those that fit worst, for which the report has a reason.
         seconds: Time limit. At the limit, and after Ctrl-C, the result has the best values so far. Default: none.
         progress: Show progress on stderr. Default: in terminals and notebooks.
 
@@ -148,6 +163,7 @@ def calibrate(
         NotConformableError: The cost model does not accept a problem on the architecture.
     """
     whole(2, folds=folds)
+    whole(0, worst=worst)
     at_least(0, seconds=seconds)
     is_shown(progress)
     end = math.inf if seconds is None else time.monotonic() + seconds
@@ -178,15 +194,12 @@ def calibrate(
 
         after = seen.fit(start, np.ones(len(seen.measured), dtype=np.bool_), watch(0))
         unseen = cross_validated(seen, start, folds, lambda fold: watch(fold + 1))
-    errors = {
-        "as given": Errors.of(seen.errors(start), seen.measured),
-        "fitted": Errors.of(seen.errors(after), seen.measured),
-    }
+    errors = {"as given": _summary(seen, seen.errors(start)), "fitted": _summary(seen, seen.errors(after))}
     if unseen is not None:
-        errors["unseen"] = Errors.of(unseen, seen.measured)
+        errors["unseen"] = _summary(seen, unseen)
     if tests is not None:
-        errors["test as given"] = Errors.of(tests.errors(start), tests.measured)
-        errors["test fitted"] = Errors.of(tests.errors(after), tests.measured)
+        errors["test as given"] = _summary(tests, tests.errors(start))
+        errors["test fitted"] = _summary(tests, tests.errors(after))
     return CalibrationReport(
         seen.with_values(after),
         built.name,
@@ -194,7 +207,63 @@ def calibrate(
         dict(zip(names, after, strict=True)),
         errors,
         None if unseen is not None else "Ctrl-C" if stop_requested() else f"--seconds {seconds:g}",
+        _with_reasons(
+            [(seen, row) for row in _rows(seen, start, after, unseen)]
+            + ([] if tests is None else [(tests, row) for row in _rows(tests, start, after, None, test=True)]),
+            after,
+            worst,
+        ),
     )
+
+
+def _summary(predictions: Predictions, errors: Floats) -> Errors:
+    return Errors.of(errors, predictions.measured, predictions.weights)
+
+
+def _rows(
+    predictions: Predictions,
+    start: Sequence[Value],
+    after: Sequence[Value],
+    unseen: Floats | None,
+    test: bool = False,
+) -> list[PredictionRow]:
+    """Return the cycles of each row."""
+    given, fitted = (predictions.measured * np.exp(predictions.errors(values)) for values in (start, after))
+    held_out = None if unseen is None else predictions.measured * np.exp(unseen)
+    return [
+        PredictionRow(
+            where=row.where,
+            test=test,
+            weight=row.weight,
+            measured=row.cycles,
+            given=float(given[at]),
+            fitted=float(fitted[at]),
+            unseen=None if held_out is None else float(held_out[at]),
+            reason=None,
+        )
+        for at, row in enumerate(predictions.rows)
+    ]
+
+
+def _misfit(row: PredictionRow) -> float:
+    """Return the absolute logarithm of fitted by measured cycles."""
+    return abs(math.log(row.fitted / row.measured))
+
+
+def _with_reasons(
+    rows: Sequence[tuple[Predictions, PredictionRow]], after: Sequence[Value], worst: int
+) -> list[PredictionRow]:
+    """Return the rows, the worst ones with what the predicted cycles wait for."""
+    reasons = {}
+    for predictions, row in sorted(rows, key=lambda pair: _misfit(pair[1]), reverse=True)[:worst]:
+        measurement = next(item for item in predictions.rows if item.where == row.where)
+        architecture = predictions.with_values(after)
+        report = evaluate(predictions.model, measurement.problem, architecture, measurement.mapping)
+        limits = sorted(report.limits, key=lambda limit: -limit.cycles)[:2]
+        known = ", then ".join(f"{limit.title} ({limit.cycles:,})" for limit in limits)
+        side = "too many" if row.fitted > row.measured else "too few"
+        reasons[row.where] = f"{side}: {known or 'the model gives no limits'}"
+    return [row.model_copy(update={"reason": reasons.get(row.where)}) for _, row in rows]
 
 
 def parameters_of(architecture: Architecture, given: str | Sequence[str] | None) -> list[str]:
@@ -234,7 +303,7 @@ def measurements(file: str | os.PathLike[str], architecture: Architecture) -> li
             if column not in columns:
                 text = f"{file}, line 1: there is no column '{column}'{suggestion(column, columns)}"
                 raise InputError(
-                    text, hint=f"found: {', '.join(columns)}; expected: mapping, cycles, and maybe problem"
+                    text, hint=f"found: {', '.join(columns)}; expected: mapping, cycles, and maybe problem and weight"
                 )
         for row in table:
             where = f"{file}, line {table.line_num}"
@@ -250,13 +319,9 @@ def measurements(file: str | os.PathLike[str], architecture: Architecture) -> li
 def _measurement(
     row: dict[str, str], where: str, folder: Path, architecture: Architecture, problems: dict[str, Problem]
 ) -> Measurement:
-    mapping, cycles, named = (row.get(column) or "" for column in ("mapping", "cycles", "problem"))
-    try:
-        measured = float(cycles)
-    except ValueError:
-        measured = math.nan
-    if not (measured > 0 and math.isfinite(measured)):
-        raise InputError(f"cycles is {cycles!r}; expected a positive number")
+    mapping, named = (row.get(column) or "" for column in ("mapping", "problem"))
+    measured = _positive("cycles", row.get("cycles") or "")
+    weight = _positive("weight", row.get("weight") or "1")
     if not mapping:
         raise InputError("no mapping is named", hint="name its file, relative to the folder of this file")
     if named and named not in problems:
@@ -267,7 +332,18 @@ def _measurement(
         raise InputError(
             f"{mapping} is not a mapping of one problem", hint="give a mapping file, as `map -o` writes them"
         )
-    return Measurement(inputs.problem, inputs.mapping, measured, where)
+    return Measurement(inputs.problem, inputs.mapping, measured, where, weight)
+
+
+def _positive(column: str, text: str) -> float:
+    """Return the positive number of a column. Raises InputError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (number > 0 and math.isfinite(number)):
+        raise InputError(f"{column} is {text!r}; expected a positive number")
+    return number
 
 
 def _predictions(

@@ -22,7 +22,9 @@ def calibrate_command(
     measured: Annotated[
         Path,
         typer.Option(
-            metavar="FILE.csv", help="measurements: columns mapping, cycles, and maybe problem", show_default=False
+            metavar="FILE.csv",
+            help="measurements: columns mapping, cycles, and maybe problem and weight",
+            show_default=False,
         ),
     ],
     test: Annotated[
@@ -35,6 +37,7 @@ def calibrate_command(
         ),
     ] = None,
     folds: Annotated[int, typer.Option(metavar="N", min=2, help="parts of the cross-validation")] = 5,
+    worst: Annotated[int, typer.Option(metavar="N", min=0, help="rows that fit worst, to show with a reason")] = 5,
     seconds: Annotated[
         float | None,
         typer.Option(metavar="S", min=0, help="time limit; the best values so far are printed [default: none]"),
@@ -48,6 +51,9 @@ def calibrate_command(
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="architecture file to write")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="chart of predicted and measured cycles: .svg, .png or .pdf")
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -64,11 +70,14 @@ def calibrate_command(
         parameters=parameters,
         test=test,
         folds=folds,
+        worst=worst,
         seconds=seconds,
         progress=not quiet,
     )
     if output is not None:
         report.save(output)
+    if plot is not None:
+        report.plot.scatter().save(plot)
     print_result(report, json, quiet, report.messages())
     if not quiet:
         note("-o FILE writes the architecture" if output is None else f"written to {output}")
