@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support import fake_cacti, fake_timeloop
+from support import EXAMPLE_FILES, fake_cacti, fake_timeloop
 from support.grid import OPTIONS
 from tilewright.testing import Case, parametrize_conformance
 
@@ -27,6 +27,7 @@ MODULES = DATA / "mlir"
             "O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=4 c=3 p=5 q=5 r=3 s=3",
         ],
         "scalesim": [str(path) for path in sorted((DATA / "scalesim").glob("*.csv"))],
+        "comet": [str(path) for path in sorted((EXAMPLE_FILES / "comet").glob("*.ta"))],
         "dmazerunner": [str(DATA / "dmazerunner" / "net.json")],
         "interstellar": [str(DATA / "interstellar" / "conv.json")],
         "pt2": [str(DATA / "pt2" / "net.pt2")],

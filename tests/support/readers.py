@@ -385,6 +385,7 @@ def readers() -> dict[str, Reader]:
     found["accelforge files"] = Reader(_accelforge(), partial(_adapter, "accelforge"))
     found["einsum"] = Reader([{"formula": each.encode()} for each in FORMULAS], _formula, (mutated_text,))
     found["scalesim"] = Reader(_texts(DATA / "scalesim", "*.csv"), _workload, (mutated_text,))
+    found["comet"] = Reader(_texts(DATA / "comet", "*.ta"), _workload, (mutated_text,))
     for name in ("dmazerunner", "interstellar"):
         found[name] = Reader(_texts(DATA / name, "*.json"), _workload)
     found["onnx"] = Reader(_models(), _workload, binary=mutated_model)
@@ -401,7 +402,7 @@ KINDS = ("problem", "workload", "architecture", "mapping", "mapped", "constraint
 FIGURES = ("union_figure_5.yaml", "union_figure_7.yaml", "union_figure_9a.yaml", "union_figure_9b.yaml")
 NAMES = (
     *KINDS, "certificate", "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
-    "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "scalesim", "dmazerunner", "interstellar",
+    "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "scalesim", "comet", "dmazerunner", "interstellar",
     "onnx", "space", "pt2", "mlir", "templates",
     *(f"sparse {name}" for name in (*SPARSE, "problem", "data", "architecture")),
 )  # fmt: skip

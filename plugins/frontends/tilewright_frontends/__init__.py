@@ -71,6 +71,14 @@ class ScaleSimOptions(FileOptions):
     )
 
 
+class CometOptions(Options):
+    """Options of `comet`."""
+
+    sizes: dict[str, Annotated[int, Field(ge=1, le=MAX_SIZE)]] = Field(
+        default_factory=dict, description="sizes of labels that the file leaves open ([?])"
+    )
+
+
 class TransformerOptions(Options):
     """Options of `transformers`: sizes other than the defaults."""
 
@@ -103,7 +111,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
         ),
         FrontendSpec(
             name="mlir",
-            summary="MLIR modules (StableHLO, TOSA, linalg, affine, torch, TensorFlow, onnx-mlir): tensor products are mapped, others listed.",
+            summary="MLIR modules (StableHLO, TOSA, linalg, affine, torch, TensorFlow, onnx-mlir, COMET): tensor products are mapped, others listed.",
             factory=lazy("tilewright_frontends.mlir", "MlirFrontend"),
             interface=1,
             options=MlirOptions,
@@ -118,6 +126,14 @@ def tilewright_plugins() -> list[FrontendSpec]:
             interface=1,
             options=Pt2Options,
             suffixes=(".pt2",),
+        ),
+        FrontendSpec(
+            name="comet",
+            summary="COMET's language for tensor algebra (.ta): products of dense tensors are mapped, other operations listed.",
+            factory=lazy("tilewright_frontends.comet", "CometFrontend"),
+            interface=1,
+            options=CometOptions,
+            suffixes=(".ta",),
         ),
         FrontendSpec(
             name="scalesim",

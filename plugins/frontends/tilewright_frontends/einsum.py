@@ -199,7 +199,7 @@ def _long(line: _Line) -> list[Tensor]:
         operands.append(_reference(line, columns))
         line.count(len(operands) + 1, "tensors")
     _end_of_formula(line, "expected '*' and another operand, or ';' and the sizes")
-    roles = _roles([name for name, _ in operands])
+    roles = roles_of([name for name, _ in operands])
     tensors = [
         Tensor(name=name, role=role, projection=ranks) for (name, ranks), role in zip(operands, roles, strict=True)
     ]
@@ -309,7 +309,8 @@ def _plain(letters: str) -> tuple[Rank, ...]:
     return tuple(Rank(terms=FrozenDict({letter: 1})) for letter in letters)
 
 
-def _roles(names: list[str]) -> list[Role]:
+def roles_of(names: Sequence[str]) -> list[Role]:
+    """Return the roles of operands by their names: those that begin with W or w are weights."""
     weights = [name[0] in "Ww" for name in names]
     if any(weights) and not all(weights):
         return ["weight" if weight else "input" for weight in weights]

@@ -25,6 +25,8 @@ Shape = tuple[int, ...]
 Extent = Annotated[int, Field(ge=1, le=MAX_SIZE, strict=True)]
 """Size or stride in a list of layers."""
 
+SINGLE = 32
+"""Bits of a value in single precision, which is not worth a note."""
 AXES = {1: ("P",), 2: ("P", "Q"), 3: ("O", "P", "Q")}
 OFFSETS = {1: ("R",), 2: ("R", "S"), 3: ("T", "R", "S")}
 

@@ -345,3 +345,33 @@ def test_a_result_that_a_module_returns_is_marked(ends: str, returned: list[str]
 }}"""
     found = read_workload(parse(text, "small.mlir"), "small", "small.mlir", None, {})
     assert ["acy"[number] for number, layer in enumerate(found.layers) if layer.returned] == returned
+
+
+COMET = (DATA / "products.ta.mlir").read_text("utf-8")
+
+
+def test_a_tensor_of_comet_is_read_from_its_assignment() -> None:
+    """`ta.set_op` gives the words of a product to a tensor; fills and second assignments end that."""
+    workload = read(COMET)
+    assert [layer.after for layer in workload.layers] == [(), ("mul_14",)]
+    (edge,) = workload.layers[1].reads["A"]
+    assert edge.cut is None
+    assert [(part.operator, part.operations) for part in workload.unmapped] == [("ta.elews_mul", 128)]
+    assert [(layer.operator, layer.after) for layer in workload.vectors] == [("Mul", ("mul_16",))]
+    line = next(line for line in COMET.splitlines() if '"ta.set_op"(%9' in line)
+    for again in (line, line.replace('ta.set_op"(%9, ', 'ta.fill"(').replace("(tensor<8x2xf64>, ", "(")):
+        (edge,) = read(COMET.replace(line, f"{line}\n{again}")).layers[1].reads["A"]
+        assert edge.cut == "a tensor is written more than once"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("tensor<8x4xf64>", "!ta.sparse_tensor<f64, i64, 8, 4, d, unk>", "an operand is sparse"),
+        ("plusxy_times", "minxy_plusxy", "semiring minxy_plusxy is no sum of products"),
+        ('MaskType = "none"', 'MaskType = "push"', "mask push: which words are computed depends on data"),
+    ],
+)
+def test_sparse_operands_masks_and_other_semirings_of_comet_are_listed(old: str, new: str, told: str) -> None:
+    workload = read(COMET.replace(old, new, -1 if old.startswith("tensor") else 1))
+    assert told in [part.reason.partition(": ")[2] for part in workload.unmapped]

@@ -1,4 +1,4 @@
-"""`mlir`: tensor products in an MLIR module (StableHLO, TOSA, linalg, affine, torch, TensorFlow, onnx-mlir).
+"""`mlir`: tensor products in an MLIR module (StableHLO, TOSA, linalg, affine, torch, TensorFlow, onnx-mlir, COMET).
 
 Every other operation is listed with its reason. Nothing is executed and no weight is read, because
 shapes are sufficient. A child process with limits of time and memory reads the file.

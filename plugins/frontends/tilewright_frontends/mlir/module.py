@@ -13,7 +13,7 @@ from tilewright.schema.document import suggestion
 from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends.aliases import Aliases
-from tilewright_frontends.mlir import affine, aten, buffers, loops, moves, onnx_dialect
+from tilewright_frontends.mlir import affine, aten, buffers, comet, loops, moves, onnx_dialect
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
 from tilewright_frontends.mlir.unmapped import explain, is_listed
@@ -179,6 +179,15 @@ class _Call:
                     shape = tuple(a if a is not None else b for a, b in zip(shape, other, strict=True))
                     self.shapes[result] = shape
 
+    def assign(self, tensor: Value, values: Sequence[Value]) -> None:
+        """Note a tensor that gets the words of values, or of none that layers make."""
+        views = tuple(view for value in values for view in self.views.get(value, ()))
+        if old := self.origins.get(tensor):
+            told = "a tensor is written more than once"
+            views = passed(view.without(told) for view in (*self.views.get(tensor, ()), *views))
+        self.views[tensor] = views
+        self.origins[tensor] = tuple(dict.fromkeys((*(old or ()), *self.before(values))))
+
     def change(self, value: Value, views: Sequence[View], before: Sequence[str], whole: bool) -> None:
         """Note what an operation writes into a buffer, and into all that share its memory.
 
@@ -292,6 +301,10 @@ class _Reader:
                 call.shapes[result] = known_shape
 
     def _read(self, operation: Operation, call: _Call) -> None:
+        if assigned := comet.assigned(operation):
+            call.assign(*assigned)
+            self.vectors.add(None, assigned[1], assigned[:1])
+            return
         inner = [operand for inner_operation in within(operation) for operand in inner_operation.operands]
         before = call.before([*operation.operands, *inner])
         self.buffers |= any(value.buffer for value in (*operation.operands, *operation.results))
@@ -468,7 +481,8 @@ class _Reader:
         if builder is None:
             return [], {}
         if builder is not affine.linalg_nest and None in [call.shape(value) for value in operation.operands[:2]]:
-            raise Unsupported("the shape of an operand is not known")
+            sparse = operation.name.startswith(comet.PREFIX)
+            raise Unsupported("an operand is sparse" if sparse else "the shape of an operand is not known")
         return [builder(operation, self._shapes(operation, call), name)], _named(operation)
 
     def _shapes(self, operation: Operation, call: _Call) -> list[Shape]:

@@ -1,4 +1,4 @@
-"""Mapped operators of StableHLO, TOSA, TensorFlow and linalg: conversion to loop nests of `nests`."""
+"""Mapped operators of StableHLO, TOSA, TensorFlow, linalg and COMET: conversion to loop nests of `nests`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tilewright.schema.problem import Problem
 from tilewright_frontends import nests
+from tilewright_frontends.mlir import comet
 from tilewright_frontends.mlir.tree import Operation, result_name
 from tilewright_frontends.nests import Shape, Unsupported, equal
 from tilewright_frontends.products import Product, in_order, made_as, read_as
@@ -557,6 +558,7 @@ def _linalg_product(operation: Operation, shapes: Shapes, name: str) -> Product:
 
 
 BUILDERS: dict[str, Builder] = {
+    comet.PRODUCT: comet.product,
     "stablehlo.convolution": _stablehlo_convolution,
     "stablehlo.dot_general": _dot_general,
     "stablehlo.dot": _dot,

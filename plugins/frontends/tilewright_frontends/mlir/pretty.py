@@ -1,4 +1,4 @@
-"""Reading of pretty-printed StableHLO, TOSA, torch and onnx-mlir, whose syntax xdsl lacks.
+"""Reading of pretty-printed StableHLO, TOSA, torch, onnx-mlir and COMET, whose syntax xdsl lacks.
 
 The reader finds operations, their operands, attributes and result types, and the regions in them.
 It needs no syntax of single operations, because all follow one pattern:
@@ -16,9 +16,9 @@ from tilewright.errors import InputError
 from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, value_of
 from tilewright_frontends.mlir.tree import WRAPPED, Attribute, Block, Operation, Value, unwrapped
 
-_READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch|onnx)\.[a-zA-Z]")
+_READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch|onnx|ta)\.[a-zA-Z]")
 COMMENT = re.compile(r"//[^\n]*")
-_PRODUCTS = re.compile(r"(?<![\w.!#@%])(?:stablehlo|mhlo|chlo|tosa|torch|linalg|onnx)\.[a-zA-Z]")
+_PRODUCTS = re.compile(r"(?<![\w.!#@%])(?:stablehlo|mhlo|chlo|tosa|torch|linalg|onnx|ta)\.[a-zA-Z]")
 _LINALG = re.compile(r"(?<![\w.!#@%])linalg\.[a-z]")
 _LOOPS = re.compile(r"(?<![\w.!#@%])affine\.(?:for|parallel)\b")
 
@@ -214,8 +214,8 @@ class _Reader:
         return Operation(name, operands, values, attributes, tuple(regions), line, column, self.labels.of(self.place))
 
     def _maps(self, name: str, text: str, start: int) -> dict[str, Attribute]:
-        """Return the affine maps of an operation of linalg, with aliases replaced by their text."""
-        if not name.startswith("linalg.") or not ("#" in text or "indexing_maps" in text):
+        """Return the affine maps of an operation of linalg or of COMET, with aliases replaced by their text."""
+        if not name.startswith(("linalg.", "ta.")) or not ("#" in text or "indexing_maps" in text):
             return {}
         for _ in range(2):  # an alias of all attributes, with aliases of maps inside
             text = _USED.sub(lambda match: self.aliases.get(match[0], match[0]), text)

@@ -14,7 +14,8 @@ from tilewright_frontends.mlir.tree import WRAPPED, OpenShape, Operation
 
 STRUCTURE = frozenset(
     "constant const const_shape return yield func call module empty alloc alloca dealloc dealloc_tensor apply "
-    "novalue entrypoint get_global global assume_alignment to_tensor to_buffer to_memref materialize_in_destination literal listconstruct".split()
+    "novalue entrypoint get_global global assume_alignment to_tensor to_buffer to_memref materialize_in_destination literal listconstruct "
+    "index_label static_index_label dense_tensor_decl sptensor_decl fill_from_file print gettime print_elapsed_time".split()
 )
 """Operations that declare or name something and do no work; they are not listed."""
 MOVES = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tilewright.errors import TilewrightError
 from tilewright.schema.origin import Origin
 from tilewright.schema.vector import VectorLayer
-from tilewright_frontends.mlir import aten, moves, onnx_dialect
+from tilewright_frontends.mlir import aten, comet, moves, onnx_dialect
 from tilewright_frontends.mlir.tree import OpenShape, Operation, Value
 from tilewright_frontends.onnx.vectors import vector_of as of_onnx
 from tilewright_frontends.pt2.vectors import vector_of as of_aten
@@ -17,6 +17,7 @@ NAMES = {
     **{name: name.capitalize() for name in "add sub mul div erf exp log sigmoid tanh floor ceil abs softmax".split()},
     "subtract": "Sub",
     "multiply": "Mul",
+    "elews_mul": "Mul",
     "divide": "Div",
     "maximum": "Max",
     "minimum": "Min",
@@ -40,8 +41,8 @@ NAMES = {
     "reduce_prod": "ReduceProd",
     "reduce_product": "ReduceProd",
 }
-"""Operation of `stablehlo`, `mhlo` or `tosa` -> the name of the same work in the table of operations."""
-DIALECTS = ("stablehlo.", "mhlo.", "tosa.")
+"""Operation of `stablehlo`, `mhlo`, `tosa` or `ta` -> the name of the same work in the table of operations."""
+DIALECTS = ("stablehlo.", "mhlo.", "tosa.", comet.PREFIX)
 
 
 def vector_of(
@@ -68,7 +69,8 @@ def vector_of(
         return of_aten(node.operator, node.arguments, node.shapes.get, node.results, name, origin, times)
     kind = NAMES.get(operation.kind.lower()) if operation.name.startswith(DIALECTS) else None
     result = moves.fixed(shape_of(operation.results[0]))
-    given = [moves.fixed(shape_of(value)) for value in operation.operands if not value.buffer]
+    operands = operation.operands[:2] if operation.name.startswith(comet.PREFIX) else operation.operands  # then labels
+    given = [moves.fixed(shape_of(value)) for value in operands if not value.buffer]
     known = [shape for shape in given if shape is not None]
     if kind in (None, "Softmax") or result is None or len(known) < len(given):
         return None

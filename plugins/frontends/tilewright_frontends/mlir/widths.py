@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 from tilewright.schema.problem import Problem
 from tilewright_frontends.mlir.tree import Value
+from tilewright_frontends.nests import SINGLE
 from tilewright_frontends.products import Product
-
-SINGLE = 32
-"""Bits of a value in single precision, which is not worth a note."""
 
 
 def with_widths(product: Product, values: Mapping[str, Value]) -> Problem:

@@ -11,6 +11,7 @@ import re
 from onnx import NodeProto, TensorProto, numpy_helper
 
 from tilewright.schema.problem import Problem
+from tilewright_frontends.nests import SINGLE
 from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.microsoft import QUANTISERS
 from tilewright_frontends.products import Product
@@ -20,8 +21,6 @@ MOVES = frozenset("Reshape Transpose Flatten Squeeze Unsqueeze Identity Slice Ex
 """Operators between the quantised data and the product that do not change values."""
 _WIDTH = re.compile(r"[A-Z]+?(\d+)")
 _OTHER = {"FLOAT": 32, "DOUBLE": 64}
-SINGLE = 32
-"""Bits of a value in single precision, which is not worth a note."""
 
 
 def with_widths(graph: Graph, product: Product) -> Problem:
