@@ -1,4 +1,4 @@
-"""Networks with their vector layers on five machines: `python -m benchmarks.vector [SECONDS]` prints the figures behind the table of docs/vector.md.
+"""Networks with their vector layers on five machines: `python -m benchmarks.vector [SECONDS]` prints the table of benchmarks/vector.md.
 
 The library's machines have no vector unit. Those that are added here are assumptions: as many lanes as a row of the array, at the
 global buffer, and energies of an operation relative to a MAC.

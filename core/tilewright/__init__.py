@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tilewright.application.api.front.report import FrontReport
     from tilewright.application.api.front.searching import front
     from tilewright.application.api.fusion import FusionReport, fuse
+    from tilewright.application.api.generation.generating import generate
+    from tilewright.application.api.generation.report import GenerationReport
     from tilewright.application.api.group_comparison import GroupComparison, compare_groups
     from tilewright.application.api.hardware.calibration import CalibrationReport, calibrate
     from tilewright.application.api.hardware.estimation import ComponentReport, estimate, estimators
@@ -86,6 +88,7 @@ __all__ = [
     "FullMapping",
     "FusionGain",
     "FusionReport",
+    "GenerationReport",
     "GroupClaim",
     "GroupComparison",
     "GroupMapping",
@@ -127,6 +130,7 @@ __all__ = [
     "fuse",
     "fuse_network",
     "fusion_gain",
+    "generate",
     "installed",
     "library",
     "load",

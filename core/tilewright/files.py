@@ -41,6 +41,8 @@ SUMMARIES = (
         "compare.csv",
         "front.json",
         "front.csv",
+        "generation.json",
+        "generation.csv",
     ),
     *("correlate.json", "correlate.csv", "samples.csv"),
     *("group.yaml", "group.certificate.yaml", "network.json", "network.certificate.yaml"),

@@ -127,7 +127,7 @@ if TYPE_CHECKING:
         TensorFormat,
     )
     from tilewright.schema.vector import Operand, OperatorWork, Unit, VectorLayer
-    from tilewright.schema.workload import Layer, Unmapped
+    from tilewright.schema.workload import Kept, Layer, Unmapped
 
 __all__ = [
     "AccessBatch",
@@ -188,6 +188,7 @@ __all__ = [
     "InputSet",
     "InstanceCounts",
     "Ints",
+    "Kept",
     "Layer",
     "LayerReader",
     "LevelReport",

@@ -64,6 +64,8 @@ COSTS = Sheet(
         "csv": "energy_pj cycles edp utilization limited_by",
         "totals": "macs cycles energy_pj edp vector_cycles vector_energy_pj sequential_cycles overlapped_cycles network_energy_pj",
         "vectors": "vector_cycles sequential_cycles overlapped_cycles vector_energy_pj network_energy_pj",
+        "passes": "macs:3 cycles energy_pj:2",
+        "passes, all": "macs:3 cycles:4 sequential_cycles overlapped_cycles network_energy_pj:2",
         "page": "energy_pj cycles edp",
         "page, totals": "energy_pj cycles edp vector_cycles sequential_cycles overlapped_cycles vector_energy_pj network_energy_pj",
         "page, more totals": "area_um2 macs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Content = Literal["network", "layers"]
 """Contents of a workload: a whole network, or a list of layers without totals."""
+Values = Annotated[int, Field(ge=0, le=2**60, strict=True)]
+"""Number of values in memory."""
 
 
 class Layer(Model):
@@ -97,6 +99,28 @@ class Unmapped(Model):
     """Place in the file of the network."""
 
 
+class Kept(Model):
+    """Values that a language model keeps in memory from token to token.
+
+    Example:
+        >>> from tilewright.plugin import Kept
+        >>> Kept(weights=100, cache=2 * 8 * 4).words
+        164
+    """
+
+    weights: Values
+    """Matrices and look-ups, each once, whether a pass reads them or not."""
+    cache: Values
+    """Keys and values of all tokens of all sequences, after this pass."""
+    states: Values = 0
+    """States of all sequences, which do not grow with the tokens."""
+
+    @property
+    def words(self) -> int:
+        """All of them."""
+        return self.weights + self.cache + self.states
+
+
 @dataclass(frozen=True)
 class DistinctProblem:
     """A problem, the names of all layers equal to it, and their number including repetitions.
@@ -143,11 +167,13 @@ class Workload(FileModel):
     """Operators that are not mapped."""
     vectors: tuple[VectorLayer, ...] = ()
     """Layers without a product, in execution order; they count unmapped operators."""
+    kept: Kept | None = None
+    """Values that a language model keeps for its next token; None: there are none, or they are not stated."""
 
     @model_serializer(mode="wrap")
     def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave empty new fields out, so that files without them stay as they are."""
-        return {name: value for name, value in handler(self).items() if value or name != "vectors"}
+        return {name: value for name, value in handler(self).items() if value or name not in ("vectors", "kept")}
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:

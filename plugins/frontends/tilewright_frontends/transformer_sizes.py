@@ -43,7 +43,13 @@ class StateSpace:
     state: int
     rank: int
     window: int
-    cached: ClassVar[bool] = False
+    cached: ClassVar[bool] = True
+    experts: ClassVar[int] = 1
+
+    @property
+    def states(self) -> int:
+        """Values of one sequence that all blocks keep: their states, and the earlier inputs of a window."""
+        return self.count * self.inner * (self.state + self.window - 1)
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,17 @@ class Block:
     latent: Latent | None = None
     norm_last: bool = False
 
+    @property
+    def groups(self) -> int:
+        """Heads of keys and values."""
+        return self.heads // self.shared
+
+    def cache(self, tokens: int) -> int:
+        """Return the values that all blocks keep of one sequence after some tokens."""
+        pair = 2 * self.groups * self.head
+        words = self.latent.keys + self.latent.position if self.latent else pair
+        return self.count * (words * tokens + pair * self.across) if self.cached else 0
+
 
 @dataclass(frozen=True)
 class Network:
@@ -93,6 +110,7 @@ class Network:
         seq: default number of tokens per pass; None: the number is fixed.
         source: publication with the sizes.
         head: name and output channels of the last product, and whether it applies to every token (else to one).
+        tied: whether the matrix of the last product is that of the look-up of tokens, too.
         pictures: convolutions before the first stack: name -> output channels, input channels,
             positions, window, stride.
     """
@@ -102,7 +120,13 @@ class Network:
     seq: int | None
     source: str
     head: tuple[str, int, bool] | None = None
+    tied: bool = False
     pictures: Mapping[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int]] = field(default_factory=dict)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it keeps anything from token to token: it generates tokens."""
+        return any(block.cached for block, _ in self.stacks.values())
 
 
 _DEEPSEEK = Latent(query=1536, keys=512, position=64, value=128)
@@ -128,7 +152,7 @@ NETWORKS: dict[str, Network] = {
         None,
         "Dosovitskiy et al., ICLR 2021, table 1; 196 patches of 16 x 16 and a class token",
         ("classes", 1000, False),
-        {"patches": (768, 3, (14, 14), (16, 16), 16)},
+        pictures={"patches": (768, 3, (14, 14), (16, 16), 16)},
     ),
     "gpt2": Network(
         "GPT-2 (124 M), 1,024 tokens",
@@ -136,6 +160,7 @@ NETWORKS: dict[str, Network] = {
         1024,
         "Radford et al., 2019, table 2, the smallest; 12 heads",
         ("vocabulary", 50257, True),
+        tied=True,
     ),
     "gpt3_6_7b": Network(
         "GPT-3 6.7B, 2,048 tokens",
@@ -143,6 +168,7 @@ NETWORKS: dict[str, Network] = {
         2048,
         "Brown et al., NeurIPS 2020, table 2.1",
         ("vocabulary", 50257, True),
+        tied=True,
     ),
     "llama3_8b": Network(
         "Llama 3 8B, 2,048 tokens",
@@ -179,7 +205,8 @@ NETWORKS: dict[str, Network] = {
         448,
         "Radford et al., ICML 2023, table 1; 30 s of sound, 3,000 frames of 80 channels, halved",
         ("vocabulary", 51865, True),
-        {"conv1": (768, 80, (3000,), (3,), 1), "conv2": (768, 768, (1500,), (3,), 2)},
+        tied=True,
+        pictures={"conv1": (768, 80, (3000,), (3,), 1), "conv2": (768, 768, (1500,), (3,), 2)},
     ),
     "deepseek_v3": Network(
         "DeepSeek-V3, eight of 256 experts, 2,048 tokens",
@@ -202,5 +229,6 @@ NETWORKS: dict[str, Network] = {
         2048,
         "Gu and Dao, Mamba, 2023; the sizes are those of its published configuration",
         ("vocabulary", 50280, True),
+        tied=True,
     ),
 }

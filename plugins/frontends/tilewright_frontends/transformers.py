@@ -21,7 +21,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import Read
 from tilewright.schema.vector import Operand, VectorLayer
-from tilewright.schema.workload import Layer, Unmapped, Workload
+from tilewright.schema.workload import Kept, Layer, Unmapped, Workload
 from tilewright_frontends import TransformerOptions, nests
 from tilewright_frontends.transformer_sizes import NETWORKS, Block, Latent, Network, StateSpace
 
@@ -69,11 +69,30 @@ class TransformersFrontend:
             layers=tuple(maker.layers),
             unmapped=tuple(maker.unmapped),
             vectors=tuple(maker.vectors),
+            kept=_kept(network, batch, seq + cache) if network.keeps else None,
         )
 
     def _known(self, network: Network) -> list[str]:
-        cached = any(block.cached for block, _ in network.stacks.values())
-        return ["batch", *(["seq"] if network.seq else []), *(["cache"] if cached else [])]
+        return ["batch", *(["seq"] if network.seq else []), *(["cache"] if network.keeps else [])]
+
+
+def _kept(network: Network, batch: int, tokens: int) -> Kept:
+    """Return the values that a network keeps after some tokens of each sequence.
+
+    Weights are those of a pass in which all experts work. Biases, norms and positions are left out.
+    """
+    blocks = [block for block, _ in network.stacks.values()]
+    whole = _Maker(1)
+    whole.network(network, max(block.experts for block in blocks), 0)
+    products = [layer for layer in whole.layers if not layer.name.endswith(PRODUCTS)]
+    matrices = ((layer, tensor) for layer in products for tensor in layer.problem.operands if tensor.role == "weight")
+    weights = sum(layer.count * layer.problem.tensor_words(tensor) for layer, tensor in matrices)
+    looked_up = 0 if network.tied or network.head is None else network.head[1] * blocks[-1].hidden
+    return Kept(
+        weights=weights + looked_up,
+        cache=batch * sum(block.cache(tokens) for block in blocks if isinstance(block, Block)),
+        states=batch * sum(block.states for block in blocks if isinstance(block, StateSpace)),
+    )
 
 
 PRODUCTS = (".scores", ".context")
@@ -267,7 +286,7 @@ class _Maker:
         `keys` is the number of tokens whose keys and values are read. Of these, `made` are computed
         now, from layers `others`. `read` are the words of layers `before`; None: unknown.
         """
-        width, groups = block.heads * block.head, block.heads // block.shared
+        width, groups = block.heads * block.head, block.groups
         values = f"{name}.input" if before == others else f"{name}.keys"
         queries = values if before == others else None
         q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count, value=queries, A=read)

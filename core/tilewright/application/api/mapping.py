@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Unpack
@@ -20,6 +20,7 @@ from tilewright.application.api.sensitivity import changes, checked_percent, eff
 from tilewright.application.api.settings import MapSettings
 from tilewright.application.exploration.cluster import Cluster
 from tilewright.application.run.artifacts.layers import save_layer
+from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import record_of
 from tilewright.application.run.network import MappedLayer, map_workload
 from tilewright.application.run.vector_network import counted_vectors, dependences
@@ -28,6 +29,7 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AlgorithmSpec
 from tilewright.schema.unmatched import unmatched
+from tilewright.schema.workload import Workload
 
 
 @checked
@@ -74,18 +76,11 @@ def map(
     searched = network if expansion is None else expansion.workload
     folder = folder_of(settings, searched, [(configuration.mapper_record.name, configuration)])
     layers: list[MappedLayer] = []
-    with ExitStack() as closing:
-        engine = None if cluster is None else closing.enter_context(Cluster(cluster, configuration))
-        seen = closing.enter_context(mapping_progress(searched, configuration.budget, plan.objective, plan.progress))
-        watch = seen.watch if seen else None
-        for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results, engine=engine):
-            layer = replace(layer, error=located(layer.error, arch))
-            layers.append(layer)
-            if folder is not None:
-                steps_of = () if expansion is None else expansion.records(layer.distinct.layers)
-                save_layer(folder, len(layers), layer, configuration, steps_of)
-            if seen:
-                seen.done(layer.distinct)
+    for layer in searched_layers(searched, plan, configuration, arch, cluster):
+        layers.append(layer)
+        if folder is not None:
+            steps_of = () if expansion is None else expansion.records(layer.distinct.layers)
+            save_layer(folder, len(layers), layer, configuration, steps_of)
     vectors = counted_vectors(configuration.model, network, plan.architecture)
     report = MappingReport(network, configuration, tuple(layers), expansion=expansion, vectors=vectors)
     if more is not None and report.complete:
@@ -97,6 +92,20 @@ def map(
                     display.show(len(told), f"{effect.part} {effect.what}")
         report = replace(report, sensitivity=tuple(told))
     return report.summarised(folder)
+
+
+def searched_layers(
+    searched: Workload, plan: Plan, configuration: RunConfiguration, arch: Sources, cluster: str | None
+) -> Iterator[MappedLayer]:
+    """Search each distinct problem, by a cluster or here, show the progress, and yield it with the place of its error."""
+    with ExitStack() as closing:
+        engine = None if cluster is None else closing.enter_context(Cluster(cluster, configuration))
+        seen = closing.enter_context(mapping_progress(searched, configuration.budget, plan.objective, plan.progress))
+        watch = seen.watch if seen else None
+        for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results, engine=engine):
+            yield replace(layer, error=located(layer.error, arch))
+            if seen:
+                seen.done(layer.distinct)
 
 
 def _built(algorithms: str | Sequence[str], options: MappingOf[str, Any] | None) -> list[BuiltAlgorithm]:

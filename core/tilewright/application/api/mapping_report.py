@@ -236,22 +236,26 @@ class MappingReport(Tabular):
         """Energy times cycles, both of the whole workload."""
         return None if self.energy_pj is None or self.cycles is None else self.energy_pj * self.cycles
 
-    def save(self, folder: str | Path) -> Path:
+    def save(self, folder: str | Path, *, force: bool = False, page: bool = True) -> Path:
         """Write a mapping file per layer, the summaries and the page, as `map -o` does.
+
+        Args:
+            force: Whether to replace files of another run in the folder.
+            page: Whether to write the page, which takes a second or two.
 
         Raises:
             InputError: The folder belongs to another run.
             OutputError: A file cannot be written.
         """
         run = RunFolder(folder)
-        acquire(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)])
+        acquire(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)], force=force)
         for number, layer in enumerate(self.layers, start=1):
             save_layer(run, number, layer, self.configuration, self.steps_of(layer))
-        if (failure := self.summarised(run).unwritten) is not None:
+        if (failure := self.summarised(run, page).unwritten) is not None:
             raise failure
         return run.path
 
-    def summarised(self, folder: RunFolder | None) -> MappingReport:
+    def summarised(self, folder: RunFolder | None, page: bool = True) -> MappingReport:
         """Write the summaries and, unless Ctrl-C was pressed, the page; return the report with its folder."""
         if folder is None:
             return self
@@ -262,7 +266,7 @@ class MappingReport(Tabular):
         save_summary(folder, "summary", data, columns, saved.rows())
         if self.vectors:
             folder.write("vectors.csv", vectors_csv(data["vectors"]))
-        if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
+        if page and not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
             folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 

@@ -16,7 +16,14 @@ from tilewright.application.api.load import Source, load_architecture, load_cons
 from tilewright.application.api.load.foreign import foreign
 from tilewright.application.api.load.kinds import is_foreign
 from tilewright.application.api.progress import is_shown
-from tilewright.application.api.settings import ExploreSettings, FrontSettings, MapSettings, Searches, Settings
+from tilewright.application.api.settings import (
+    ExploreSettings,
+    FrontSettings,
+    GenerateSettings,
+    MapSettings,
+    Searches,
+    Settings,
+)
 from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.configuration import RunConfiguration, acquire, with_default
 from tilewright.application.run.evaluation import BuiltModel, build_model, record_of
@@ -139,7 +146,10 @@ class Plan:
 
     @classmethod
     def of_one(
-        cls, workload: Sources, arch: Sources, settings: MapSettings | FrontSettings | ExploreSettings
+        cls,
+        workload: Sources,
+        arch: Sources,
+        settings: MapSettings | FrontSettings | GenerateSettings | ExploreSettings,
     ) -> tuple[Plan, RunConfiguration]:
         """Return the plan and configuration of one mapper and one cost model.
 

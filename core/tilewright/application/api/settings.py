@@ -126,6 +126,18 @@ class FrontSettings(Plugins, Settings, total=False):
         option_help="report up to N Pareto-optimal mappings per layer (energy, cycles)")]
 
 
+class GenerateSettings(Plugins, Settings, Clusters, total=False):
+    """Settings of `generate`."""
+
+    prefill: Required[Annotated["int", Setting(
+        REQUIRED, "tokens of the prompt of a language model (vLLM: input length)", "N", least=1)]]
+    decode: Annotated["int", Setting(0, "decoding steps after it (vLLM: output length - 1)", "N", least=0)]
+    batch: Annotated["int | None", Setting(None, "sequences at a time", "N", least=1, unset="1")]
+    kv_block: Annotated["int | None", Setting(
+        None, "tokens in a block of the cache; steps read whole blocks (vLLM: block size)", "N", least=1,
+        unset="16; more for more than 128 steps")]
+
+
 class CompareSettings(Settings, total=False):
     """Settings of `compare`."""
 

@@ -6,12 +6,12 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from tilewright.application.api.keywords import settings_of
-from tilewright.application.api.settings import FrontSettings, MapSettings
+from tilewright.application.api.settings import FrontSettings, GenerateSettings, MapSettings
 from tilewright.application.cli import options
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ def map_command(
         int | None,
         typer.Option(metavar="N", min=0, help="with --pareto: least energy of the network within N cycles in total"),
     ] = None,
+    prefill: Annotated[int | None, options.option(settings_of(GenerateSettings)["prefill"])] = None,
+    decode: Annotated[int | None, options.option(settings_of(GenerateSettings)["decode"])] = None,
+    kv_block: Annotated[int | None, options.option(settings_of(GenerateSettings)["kv_block"])] = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="show the network graph with energy and cycles of each layer")
     ] = False,
@@ -50,6 +53,9 @@ def map_command(
     settings = flags.settings()
     if not arch and not (fuse and any(map(is_group_file, workload))):
         raise tw.errors.CallError("tilewright map: missing option '--arch'", hint=_arch_hint(workload))
+    if (prefill, decode, kv_block) != (None, None, None):
+        other = fuse or graph or (pareto, budget_cycles) != (None, None)
+        _generate(flags, workload, arch, {"prefill": prefill, "decode": decode, "kv_block": kv_block}, other)
     if fuse:
         _fuse(flags, workload, arch, pareto is not None or budget_cycles is not None, graph)
     if budget_cycles is not None and pareto is None:
@@ -81,6 +87,37 @@ def map_command(
     raise typer.Exit(
         _code(report.complete and not report.stopped, [report.unwritten, *(layer.error for layer in report.layers)])
     )
+
+
+def _generate(
+    flags: options.Flags, workload: list[str], arch: list[str], sizes: dict[str, int | None], others: bool
+) -> NoReturn:
+    """Print the passes of a language model. Raises CallError, and Exit."""
+    import tilewright as tw
+    from tilewright.application.cli.common import print_result
+
+    settings, known = flags.settings(), settings_of(MapSettings)
+    taken = {name: settings[name] for name in settings_of(GenerateSettings) if name in settings}
+    odd = [
+        known[name].spelled[0]
+        for name in known
+        if name not in taken and (settings[name] or None) != (known[name].default or None)
+    ]
+    odd += [f"--{name}" for name in ("size", "density") if getattr(flags, name)]
+    if others or odd:
+        told = ", ".join(odd) or "--fuse, --graph, --pareto and --budget-cycles"
+        hint = "--prefill and --decode set the sizes of all passes, and --batch the number of sequences"
+        raise tw.errors.CallError(f"--prefill excludes {told}", hint=hint)
+    if sizes["prefill"] is None:
+        hint = "add --prefill N, the tokens of the prompt; one step alone: --size seq=1 --size cache=N"
+        raise tw.errors.CallError("--decode generates tokens after a prompt, which is missing", hint=hint)
+    if len(workload) != 1:
+        raise tw.errors.CallError(f"--prefill is for one language model, not for {len(workload)} workloads")
+    given: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
+    report = tw.generate(workload[0], arch, batch=flags.batch, **given, **taken)
+    print_result(report, flags.json, flags.quiet, report.messages())
+    errors = [report.unwritten, *(layer.error for layer in report.run.layers)]
+    raise typer.Exit(_code(report.complete and not report.stopped, errors))
 
 
 def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bool, graph: bool) -> NoReturn:

@@ -12,6 +12,7 @@ _KINDS = {
         "map_output", "front_output", "budget_output", "fused_group_output", "fused_network_output",
         "fusion_gain_output",
     ),
+    "generation": ("generate_output",),
     "comparisons": ("compare_output", "compare_groups_output", "correlate_output"),
     "checks": ("evaluate_output", "verify_output", "certificate_output", "diff_stats_output"),
     "hardware": ("explore_output", "space_output", "estimate_output", "calibrate_output", "fit_output"),

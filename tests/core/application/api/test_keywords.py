@@ -17,6 +17,7 @@ from tilewright.application.api.settings import (
     CorrelateSettings,
     ExploreSettings,
     FrontSettings,
+    GenerateSettings,
     MapSettings,
 )
 from tilewright.application.cli import app
@@ -24,6 +25,7 @@ from tilewright.application.cli import app
 FUNCTIONS: dict[str, tuple[Callable[..., Any], type]] = {
     "map": (tw.map, MapSettings),
     "front": (tw.front, FrontSettings),
+    "generate": (tw.generate, GenerateSettings),
     "compare": (tw.compare, CompareSettings),
     "correlate": (tw.correlate, CorrelateSettings),
     "explore": (tw.explore, ExploreSettings),

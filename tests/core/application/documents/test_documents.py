@@ -26,6 +26,7 @@ MADE: dict[str, tuple[object, ...]] = {
     "error_output": ("map", "nothing", "--arch", "eyeriss"),
     "map_output": ("map", *LAYER),
     "front_output": ("map", *LAYER, "--pareto", 2),
+    "generate_output": ("map", "gpt2", *LAYER[1:], "--prefill", 4, "--decode", 1),
     "budget_output": ("map", *LAYER, "--pareto", 2, "--budget-cycles", 10**9),
     "explore_output": (
         *("explore", LAYER[0], "--space", EXAMPLE_FILES / "thousand_machines.yaml", "--points", 2),
