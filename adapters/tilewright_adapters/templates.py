@@ -7,6 +7,7 @@ only. Templates have no access to environment variables or code.
 from __future__ import annotations
 
 import fnmatch
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,10 @@ MAX_DEPTH = 20
 """Maximum nesting of templates."""
 PART = "!part"
 """Tag of an included document, followed by the index of its Part."""
+FUNCTIONS = {"ceil": math.ceil, "floor": math.floor, "max": max, "min": min}
+"""Functions that AccelForge's examples use in templates, beside those of Jinja."""
+_GUESSED = "values are guessed"
+"""Name of no variable: assertions hold while missing values are guessed."""
 _MARKS = re.compile(r"\{%|\{\{|\{#")
 _TEMPLATE = "<template>"
 
@@ -124,7 +129,7 @@ def render(path: str, name: str, folders: tuple[str, ...], values: dict[str, obj
     """
     wanted, first = dict[str, int](), None
     while True:
-        renderer = _Renderer(folders, inherits, Rendered(""))
+        renderer = _Renderer(folders, inherits, Rendered(""), guessed=bool(wanted))
         try:
             renderer.result.text = renderer.text(path, name, (), values | wanted, 0)
         except _Wanted as error:  # find out what else is wanted, with a number in its place
@@ -163,6 +168,8 @@ class _Renderer:
     result: Rendered
     files: int = 0
     size: int = 0
+    guessed: bool = False
+    """Whether missing values are guessed, to find out which ones are missing."""
 
     def text(self, path: str, name: str, searched: tuple[str, ...], values: dict[str, object], depth: int) -> str:
         """Return a file, rendered. `searched`: folders that are searched in addition to its own."""
@@ -192,7 +199,7 @@ class _Assertion(Extension):
         return jinja2.nodes.Output([call], lineno=line)
 
     def _hold(self, condition: object, message: object) -> str:
-        if not condition:
+        if not condition and not self.environment.globals[_GUESSED]:
             raise InputError(f"an assertion of the template fails{f': {message}' if message else ''}")
         return ""
 
@@ -221,6 +228,8 @@ class _Template:
             path_exists=self.path_exists,
             setenv=self.setenv,
         )
+        environment.globals[_GUESSED] = self.renderer.guessed
+        environment.globals.update(FUNCTIONS if self.renderer.inherits else {})
         try:
             return "".join(self._bounded(environment.from_string(text).generate(self.values)))
         except jinja2.UndefinedError as error:
@@ -276,10 +285,11 @@ class _Template:
         for name in names:
             there, outside = self._candidates(name)
             if not there and outside:
-                raise InputError(
-                    f"{name} is outside the given folders",
-                    hint=f"give {os.path.relpath(outside[0], os.path.dirname(self.path))} (or its folder) in addition to {self.name}",
-                )
+                here = os.path.dirname(self.path)
+                common = os.path.relpath(os.path.commonpath([here, outside[0]]), here)
+                folder = os.path.normpath(os.path.join(os.path.dirname(self.name), common))
+                hint = f"give the folder {folder}, too: files may include what is in it"
+                raise InputError(f"{name} is outside the given folders", hint=hint)
             if not there:
                 raise InputError(
                     f"there is no file {name}", hint=f"searched the folder of {self.name} and its add_to_path"

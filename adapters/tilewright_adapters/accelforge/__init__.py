@@ -158,7 +158,7 @@ def _read(sections: dict[str, Document], named: str | None) -> InputSet:
     known = common if isinstance(common, dict) else {}
     hardware = read_hardware(nodes, "accelforge", scope, problem, known, _narrowest(sections, numbers, nodes, known))
     warnings += hardware.warnings
-    inputs = InputSet(problem=problem, architecture=hardware.architecture, warnings=tuple(warnings), origin=origin)
+    inputs = InputSet(problem, hardware.architecture, warnings=tuple(warnings), origin=origin, uneven=True)
     if "mapping" not in sections:
         rules, told = constraints(hardware, problem)
         return replace(inputs, constraints=rules, warnings=(*inputs.warnings, *told))

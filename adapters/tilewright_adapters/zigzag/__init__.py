@@ -196,6 +196,7 @@ def _read(documents: Mapping[str, Document], named: str | None, result: ResultIn
         architecture=accelerator.architecture if accelerator else None,
         warnings=tuple(warnings),
         origin=None if where is None or layer is None else Origin.at(where.locate(()), layer.problem.name),
+        uneven=True,
     )
     others = _other_precisions(layers, links)
     if said is None:

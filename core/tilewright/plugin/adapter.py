@@ -34,7 +34,8 @@ class InputSet:
     tool's notation, for models that accept it unchanged. `group` is a group mapping with its layers
     and its architecture, instead of problem, architecture and mapping. `origin` is the place of the
     problem in the files. `objective` is the metric that the tool's own search would minimise.
-    It is the name of an `Objective`, or the tool's word for another one. Equality ignores both.
+    It is the name of an `Objective`, or the tool's word for another one. `uneven` is whether that search
+    would keep tensors of one cluster at different loops. Equality ignores these three.
 
     Example:
         >>> import tilewright as tw
@@ -54,6 +55,7 @@ class InputSet:
     model_options: MappingOf[str, object] = field(default_factory=dict)
     origin: Origin | None = field(default=None, compare=False)
     objective: str | None = field(default=None, compare=False)
+    uneven: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

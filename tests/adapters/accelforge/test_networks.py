@@ -173,3 +173,49 @@ def test_an_einsum_of_another_unit_or_another_memory_is_no_layer(tmp_path: Path)
         "Copied": "copy",
         "Z": "architecture",
     }
+
+
+MATRIX = """\
+workload:
+  bits_per_value: {All: 8}
+  rank_sizes: {M: 4, K: 64, N: 64}
+  einsums:
+  - "Y[m, n] = X[m, k] * V[k, n]"
+"""
+
+
+def test_provers_search_accelforges_uneven_space_and_others_say_that_they_do_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In 300 words of a buffer, even mappings fetch X twice: 256 words at 11 pJ more."""
+    work, arch = written(tmp_path, MATRIX, ARCH.replace("size: 8192", "size: 2400"))
+    found = {
+        uneven: tw.map(work, arch, objective="energy", progress=False, uneven=uneven) for uneven in (None, True, False)
+    }
+    energies = {uneven: report.energy_pj for uneven, report in found.items()}
+    assert (
+        energies[None] == energies[True] == (energies[False] or 0) - 256 * 11
+        and found[None].configuration.constraints.uneven
+    )
+    assert all(layer.report is not None for report in found.values() for layer in report.layers)
+    assert not caplog.messages
+    tried = tw.map(work, arch, mapper="random", evaluations=20, progress=False, cache=False)
+    assert not tried.configuration.constraints.uneven
+    assert any("even ones are searched here" in text for text in caplog.messages)
+    mine = tw.load({"kind": "constraints", "name": "mine"}, "constraints")
+    assert tw.map(work, arch, constraints=mine, progress=False).configuration.constraints.uneven
+
+
+def test_template_functions_and_assertions_while_values_are_missing(tmp_path: Path) -> None:
+    """AccelForge's examples call ceil and max, and assert the words of a value; all missing values are named at once."""
+    text = '{% assert KIND in ["dense"], "KIND must be dense" %}\n' + MATRIX.replace(
+        "M: 4", "M: {{ceil(TOKENS / max(CHUNKS, 1))}}"
+    )
+    work, arch = written(tmp_path, text)
+    with pytest.raises(tw.errors.InputError, match="needs a value for KIND, CHUNKS, TOKENS"):
+        tw.map(work, arch, progress=False)
+    values = {"KIND": "dense", "TOKENS": 10, "CHUNKS": 3}
+    report = tw.map(work, arch, progress=False, reading={"set": values})
+    assert report.layers[0].problem.dimensions["m"] == 4
+    with pytest.raises(tw.errors.InputError, match="KIND must be dense"):
+        tw.map(work, arch, progress=False, reading={"set": values | {"KIND": "moe"}})

@@ -20,6 +20,7 @@ class Setting:
         help: Its effect, for docstrings, `--help` and docs/commands.md.
         metavar: Form of the value on the command line; "" for switches.
         flags: Spellings on the command line, if they do not follow from the name. A switch with a `--no-` passes False.
+        off: Spelling of a switch that passes False, beside the one that passes True.
         unset: What applies if it is not given, unless that is the default itself.
         least: Minimum of a number.
         plugins: Kind of the plugins that it names, for completion.
@@ -30,6 +31,7 @@ class Setting:
     help: str
     metavar: str = ""
     flags: tuple[str, ...] = ()
+    off: str = ""
     unset: str = ""
     least: float | None = None
     plugins: str = ""

@@ -461,7 +461,8 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
     odd = [known[name].spelled[0] for name in UNUSED if (settings[name] or None) != (known[name].default or None)]  # type: ignore[literal-required]
     if odd:
         raise CallError(f"fused networks do not take {', '.join(odd)}")
-    plan, configuration = Plan.of_one(workload, arch, settings)
+    even: MapSettings = {**settings, "uneven": False}
+    plan, configuration = Plan.of_one(workload, arch, even)
     if plan.workload.is_list:
         raise InputError(*plan.workload.told(), hint="results stay on chip between the layers of a network")
 

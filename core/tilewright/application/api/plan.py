@@ -96,8 +96,11 @@ class Plan:
         for_mapper = options_by_name(words["mapper_options"], [name_of(mapper) for mapper in mappers], "mapper_options")
         built = tuple(build_model(model, for_model[name_of(model)]) for model in models)
         built_mappers = {name_of(mapper): _built(mapper, for_mapper[name_of(mapper)]) for mapper in mappers}
-        network, architecture, constraints, stated = _given(workload, arch, words)
-        constraints = with_factors(constraints, words["factors"], words["uneven"])
+        network, architecture, constraints, stated, theirs_uneven = _given(workload, arch, words)
+        uneven = words["uneven"]
+        if uneven is None and theirs_uneven and not constraints.uneven:
+            uneven = _searches_uneven(built, list(built_mappers.values()))
+        constraints = with_factors(constraints, words["factors"], uneven)
         _tell_of_ragged_tiles(network, constraints)
         named = all(isinstance(plugin, str) for plugin in (*mappers, *models))
         return cls(
@@ -207,6 +210,23 @@ def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper |
     return _BuiltMapper(built, record_of(registration, options), registration.spec)
 
 
+def _searches_uneven(models: Sequence[BuiltModel], mappers: Sequence[_BuiltMapper | PluginError]) -> bool:
+    """Return whether to search the uneven space of another tool: all accept it, and the mappers are provers.
+
+    Others would share their limits among its parts.
+
+    If not, log that the space is smaller than the tool's.
+    """
+    specs = [mapper.spec for mapper in mappers if isinstance(mapper, _BuiltMapper)]
+    searching = [spec for spec in specs if spec is None or "fallback" not in spec.default_for]
+    accepting = all(model.capabilities.uneven_mappings for model in models)
+    if accepting and all(spec and spec.limits_itself and spec.capabilities.uneven_mappings for spec in searching):
+        return True
+    text = "note: these files' tool also searches uneven mappings; even ones are searched here (--uneven searches both)"
+    logging.getLogger("tilewright").warning("%s", text)
+    return False
+
+
 def _stated(word: str | None) -> Objective:
     """Return the objective of a search for which none is given: the one that the files state, else edp. Raises InputError."""
     try:
@@ -219,8 +239,8 @@ def _stated(word: str | None) -> Objective:
 
 def _given(
     work: Sources, arch: Sources, words: MappingOf[str, Any]
-) -> tuple[Workload, Architecture, Constraints, str | None]:
-    """Return workload, architecture, constraints, and the objective that files of other tools state.
+) -> tuple[Workload, Architecture, Constraints, str | None, bool]:
+    """Return workload, architecture, constraints, and what files of other tools state: objective, and uneven mappings.
 
     Hardware files of other tools are read together with each problem. Their mapping rules apply
     unless constraints are given.
@@ -242,7 +262,7 @@ def _given(
         architecture = load_architecture(hardware[0])
         constraints = load_constraints(chosen, architecture)
         network, objective = _network(works, theirs, notation, reading)
-        return network, architecture, constraints, objective
+        return network, architecture, constraints, objective, False
     if all(theirs):
         layers = None
         inputs = foreign(works, hardware, notation, reading)
@@ -256,7 +276,7 @@ def _given(
     rules = inputs.constraints or NO_CONSTRAINTS
     if chosen is not None:
         rules = load_constraints(chosen, inputs.architecture)
-    return layers, inputs.architecture, rules, inputs.objective
+    return layers, inputs.architecture, rules, inputs.objective, inputs.uneven
 
 
 def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:

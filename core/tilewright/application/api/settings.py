@@ -51,7 +51,7 @@ class Searches(Inputs, total=False):
         unset="that of another tool's files, else edp")]
     uneven: Annotated["bool | None", Setting(
         None, "whether the tensors of one cluster may be kept at different loops (uneven mappings)",
-        flags=("--uneven",), unset="as in the constraints, else no")]
+        flags=("--uneven",), off="--even", unset="as in the constraints, or yes for a prover on AccelForge's or ZigZag's hardware")]
     value_bits: Annotated['Literal["architecture", "network"]', Setting(
         "architecture", "whether the memories set the widths of values, or the network, such as 8 bits",
         "architecture|network")]

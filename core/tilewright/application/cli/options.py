@@ -151,8 +151,10 @@ Models = Annotated[
 
 def option(setting: Setting) -> Any:
     """Return the option of a setting."""
+    first, *others = setting.spelled
     return typer.Option(
-        *setting.spelled,
+        f"{first}/{setting.off}" if setting.off else first,
+        *others,
         *(SPELLINGS[spelling] for spelling in setting.spelled if spelling in SPELLINGS),
         metavar=setting.metavar or None,
         min=setting.least,

@@ -32,7 +32,7 @@ class MapInputs:
     """Inputs of a run; absent parts are None.
 
     `constraints` is None if the files do not constrain mappings, or were read without a problem. `objective` is the
-    metric that the files state, if they do.
+    metric that the files state, if they do. `uneven` is whether the tool of the hardware files searches uneven mappings.
     """
 
     workload: Workload | None = None
@@ -40,6 +40,7 @@ class MapInputs:
     constraints: Constraints | None = None
     warnings: tuple[str, ...] = ()
     objective: str | None = None
+    uneven: bool = False
 
 
 def read_map_inputs(
@@ -104,6 +105,7 @@ class _Reading:
     paths: dict[str, Path] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     objective: str | None = None
+    uneven: bool = False
 
     def add(self, name: str, path: Path) -> None:
         """Read one layer together with the hardware."""
@@ -132,6 +134,7 @@ class _Reading:
                 hint="map them in two calls",
             )
         self.objective = inputs.objective or self.objective
+        self.uneven = self.uneven or inputs.uneven
         if not self.hardware:
             self.layers.append(problem)
             return
@@ -155,7 +158,8 @@ class _Reading:
     def alone(self) -> MapInputs:
         """Read the hardware without a problem."""
         inputs = self.adapter.parse(self.hardware)
-        return MapInputs(None, self._architecture(inputs), None, _once(inputs.warnings), inputs.objective)
+        told = _once(inputs.warnings)
+        return MapInputs(None, self._architecture(inputs), None, told, inputs.objective, inputs.uneven)
 
     def around(self, work: Workload) -> MapInputs:
         """Read the hardware, and its constraints for each problem of the workload."""
@@ -186,7 +190,8 @@ class _Reading:
         workload = Workload(name=name, layers=tuple(self._connected()), unmapped=tuple(self.unmapped))
         architecture = self.machines[0][1] if self.machines else None
         architecture = joined(self.machines) if self.mixed else architecture
-        return MapInputs(workload, architecture, _combined(self.rules), _once(self.warnings), self.objective)
+        told = _once(self.warnings)
+        return MapInputs(workload, architecture, _combined(self.rules), told, self.objective, self.uneven)
 
     def _connected(self) -> Iterator[Layer]:
         """Yield the layers with the edges that their files state. Between layers of different files, these are unknown."""
@@ -216,7 +221,7 @@ class _Reading:
             told = f"{why}; the files' constraints do not apply to it"
             inputs = self.adapter.parse(self.hardware)
             warnings = (*inputs.warnings, told)
-            return InputSet(problem, inputs.architecture, warnings=warnings, objective=inputs.objective)
+            return replace(inputs, problem=problem, constraints=None, warnings=warnings)
         files = []
         for name, text in self.adapter.render(alone).items():
             if name != SIDECAR:
@@ -229,7 +234,7 @@ class _Reading:
             if own.problem is not None:
                 told = f"the problem in these files, {own.problem.name}, is ignored together with their constraints"
                 warnings = (*own.warnings, told)
-                return InputSet(problem, own.architecture, warnings=warnings, objective=own.objective)
+                return replace(own, problem=problem, constraints=None, warnings=warnings)
             hint = f"{error.hint}; " if error.hint else ""
             hint += "--constraints none ignores the files' constraints"
             raise InputError(f"{problem.name}: {error.message}", location=error.location, hint=hint) from None

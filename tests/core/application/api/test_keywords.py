@@ -42,7 +42,10 @@ def options(command: str) -> dict[str, Any]:
 
 def row(setting: Setting) -> str:
     first, *others = setting.spelled
-    spelled = " ".join(f"`{each}`" for each in (f"{first} {setting.metavar}".strip().replace("|", "\\|"), *others))
+    spelled = " ".join(
+        f"`{each}`"
+        for each in (f"{first} {setting.metavar}".strip().replace("|", "\\|"), *others, *filter(None, [setting.off]))
+    )
     name = "" if first == "--" + setting.name.replace("_", "-") else f"`{setting.name}`: "
     stated = "required" if setting.default is REQUIRED else f"`{setting.default}`"
     default = setting.unset or ("" if setting.default is None else stated)
