@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Annotated
 
 from pydantic import Field
 
@@ -55,6 +56,13 @@ class Alternative(Model):
 
     Dimensions of the problem that are not listed are loops around all steps.
     """
+    digits: FrozenDict[DimensionName, FrozenDict[DimensionName, Annotated[int, Field(ge=1, strict=True)]]] = FrozenDict(
+        {}
+    )
+    """Dimension of the problem -> its digits and their sizes, the most significant first; `dimensions` has them instead.
+
+    A number beyond the size of the dimension multiplies by zero.
+    """
     movements: tuple[Movement, ...] = ()
     """Tensors that are rearranged."""
     exact: bool = True
@@ -67,10 +75,17 @@ class Alternative(Model):
         """Total number of words read and written by the movements."""
         return sum(movement.words_read + movement.words_written for movement in self.movements)
 
+    def sizes(self, problem: Problem) -> dict[str, int]:
+        """Return the sizes of the problem's dimensions, or of their digits."""
+        sizes: dict[str, int] = {}
+        for name, size in problem.dimensions.items():
+            sizes |= self.digits.get(name, {name: size})
+        return sizes
+
     def looped(self, problem: Problem) -> tuple[str, ...]:
-        """Return the problem's dimensions that are loops around the steps."""
+        """Return the problem's dimensions, or digits, that are loops around the steps."""
         inside = {name for names in self.dimensions.values() for name in names}
-        return tuple(name for name in problem.dimensions if name not in inside)
+        return tuple(name for name in self.sizes(problem) if name not in inside)
 
     def faults(self, problem: Problem) -> Iterator[str]:
         """Yield reasons why these steps cannot compute the problem, without executing them."""
@@ -83,9 +98,16 @@ class Alternative(Model):
                 yield f"it moves {movement.tensor}, which is not a tensor of the problem"
 
     def _faults_of_dimensions(self, problem: Problem) -> Iterator[str]:
-        listed = [name for names in self.dimensions.values() for name in names]
+        listed, sizes = [name for names in self.dimensions.values() for name in names], self.sizes(problem)
+        for name, digits in self.digits.items():
+            if math.prod(digits.values()) < problem.dimensions.get(name, 0):
+                yield f"the digits of {name} have fewer numbers than its {problem.dimensions[name]}"
+            elif set(digits) & {*problem.dimensions} or name not in problem.dimensions:
+                yield f"the digits of {name} need names of their own, and {name} has to be a dimension of the problem"
+        if len(sizes) < sum(len(self.digits.get(name, (name,))) for name in problem.dimensions):
+            yield "two digits have the same name"
         for name in sorted(set(listed)):
-            if name not in problem.dimensions:
+            if name not in sizes:
                 yield f"{name} is not a dimension of the problem"
             elif listed.count(name) > 1:
                 yield f"dimension {name} is repeated in `dimensions`"
@@ -95,15 +117,15 @@ class Alternative(Model):
             for name, size in layer.problem.dimensions.items():
                 if name not in self.dimensions:
                     yield f"dimension {name} of step {layer.name} is missing in `dimensions`"
-                elif size != math.prod(problem.dimensions.get(dimension, 0) for dimension in self.dimensions[name]):
+                elif size != math.prod(sizes.get(dimension, 0) for dimension in self.dimensions[name]):
                     yield f"{name} of step {layer.name} has size {size}, not the product of those it runs over"
         for name in self.dimensions:
             if not any(name in layer.problem.dimensions for layer in self.steps.layers):
                 yield f"no step has the dimension {name}"
 
     def _faults_of_steps(self, problem: Problem) -> Iterator[str]:
-        looped = self.looped(problem)
-        times = math.prod(problem.dimensions[name] for name in looped)
+        looped, sizes = self.looped(problem), self.sizes(problem)
+        times = math.prod(sizes[name] for name in looped)
         made: dict[str, Tensor] = {}
         for layer in self.steps.layers:
             if layer.count != times:
@@ -133,6 +155,8 @@ class Alternative(Model):
             yield f"{tensor.name} of step {layer.name} is not {names} or the result of an earlier step"
             return
         reached = {*looped, *(name for dim in tensor.dimensions for name in self.dimensions[dim])}
-        lost = [name for name in original.dimensions - reached if problem.dimensions[name] > 1]
+        sizes = self.sizes(problem)
+        needed = {digit for name in original.dimensions for digit in self.digits.get(name, (name,))}
+        lost = [name for name in needed - reached if sizes[name] > 1]
         if lost:
             yield f"{tensor.name} of step {layer.name} does not run over {', '.join(sorted(lost))}"

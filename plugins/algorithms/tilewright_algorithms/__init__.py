@@ -34,4 +34,10 @@ def tilewright_plugins() -> list[AlgorithmSpec]:
             factory=lazy("tilewright_algorithms.loops", "LoopOverGemm"),
             interface=1,
         ),
+        AlgorithmSpec(
+            name="space_to_depth",
+            summary="Convolutions with strides as ones of stride 1: the phases of a stride become channels (NVDLA).",
+            factory=lazy("tilewright_algorithms.strides", "SpaceToDepth"),
+            interface=1,
+        ),
     ]

@@ -11,6 +11,7 @@ from tilewright.schema.alternative import Alternative
 from tilewright.schema.problem import Problem, Tensor
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 MAX_OPERATIONS = 2_000_000
 """Upper bound on the operations that are executed, for the problem and for each step."""
 
@@ -85,7 +86,8 @@ class _Run:
     def __init__(self, problem: Problem, alternative: Alternative) -> None:
         self.problem, self.alternative = problem, alternative
         self.looped = alternative.looped(problem)
-        self.around = tuple(problem.dimensions[name] for name in self.looped)
+        self.sizes = alternative.sizes(problem)
+        self.around = tuple(self.sizes[name] for name in self.looped)
         self.results: dict[str, Ints] = {}
         self.mixed: set[str] = set()
         self.scattered: set[str] = set()
@@ -100,14 +102,17 @@ class _Run:
         points = _grid((*sizes, *self.around))
         old = self._old(step, points)
         loop = np.arange(points.shape[1]) % loops
-        products = np.ones(points.shape[1], dtype=np.int64)
+        inside = np.ones(points.shape[1], dtype=np.bool_)
+        for name in self.alternative.digits.keys() & old.keys():
+            inside &= old[name] < self.problem.dimensions[name]
+        products = inside.astype(np.int64)
         for tensor in step.operands:
             here = _addresses(step, tensor, points, step.dimension_names) * loops + loop
             if tensor.name in self.results:
                 products *= self.results[tensor.name][here]
             else:
                 there = self._original(tensor, old, points.shape[1])
-                self._examine(tensor.name, here, there, sizes)
+                self._examine(tensor.name, here, there, sizes, inside)
                 products *= _values(self.problem, tensor.name, there)
         here = _addresses(step, step.output, points, step.dimension_names) * loops + loop
         made = np.zeros(step.tensor_words(step.output) * loops, dtype=np.int64)
@@ -125,14 +130,16 @@ class _Run:
         values = {name: points[len(step.sizes) + at] for at, name in enumerate(self.looped)}
         for at, name in enumerate(step.dimension_names):
             names = self.alternative.dimensions[name]
-            index = (
-                np.unravel_index(points[at], [self.problem.dimensions[dimension] for dimension in names])
-                if names
-                else ()
-            )
+            index = np.unravel_index(points[at], [self.sizes[dimension] for dimension in names]) if names else ()
             values |= {
                 dimension: np.asarray(part, dtype=np.int64) for dimension, part in zip(names, index, strict=True)
             }
+        for name, digits in self.alternative.digits.items():
+            if any(digit in values for digit in digits):
+                number = np.zeros(points.shape[1], dtype=np.int64)
+                for digit, size in digits.items():
+                    number = number * size + values.get(digit, 0)
+                values[name] = number
         return values
 
     def _original(self, tensor: Tensor, old: dict[str, Ints], count: int) -> Ints:
@@ -141,15 +148,19 @@ class _Run:
         rows = [old.get(name, np.zeros(count, dtype=np.int64)) for name in self.problem.dimension_names]
         return _addresses(self.problem, original, np.stack(rows), self.problem.dimension_names)
 
-    def _examine(self, name: str, here: Ints, there: Ints, sizes: tuple[int, ...] | None = None) -> None:
+    def _examine(
+        self, name: str, here: Ints, there: Ints, sizes: tuple[int, ...] | None = None, inside: Bools | None = None
+    ) -> None:
         """Record a tensor as mixed or scattered.
 
-        `here` are addresses of the step's tensor, `there` of the problem's, both [point].
+        `here` are addresses of the step's tensor, `there` of the problem's, both [point]. Points that are not `inside` touch
+        no word of the problem.
 
         A tensor is mixed if one address `here` maps to several addresses `there`. With `sizes`, it
         is scattered if its words are not evenly spaced along each dimension.
         """
-        if len(np.unique(here)) < len(np.unique(here * (there.max() + 1) + there)):
+        ours, theirs = (here, there) if inside is None else (here[inside], there[inside])
+        if len(np.unique(ours)) < len(np.unique(ours * (theirs.max() + 1) + theirs)):
             self.mixed.add(name)
         if sizes is None:
             return
