@@ -75,7 +75,10 @@ def layer(draw: random.Random) -> VectorLayer:
         shared = operator in ROWS or draw.random() < 0.5
         role: Role = "weight" if draw.random() < 0.5 else "input"
         operands.append(Operand(name=f"X{place}", words=row if shared else rows * row, role=role, shared=shared))
-    result = rows if operator in ROWS and not operator.endswith(("max", "Normalization")) else rows * row
+    reduces = (
+        operator in ROWS and not operator.startswith("Softmax") and not operator.endswith(("max", "Normalization"))
+    )
+    result = rows if reduces else rows * row
     return VectorLayer(name="v", operator=operator, rows=rows, row=row, operands=tuple(operands), result=result)
 
 

@@ -126,7 +126,7 @@ if TYPE_CHECKING:
         SparseMemory,
         TensorFormat,
     )
-    from tilewright.schema.vector import Operand, OperatorWork, Unit, VectorLayer
+    from tilewright.schema.vector import GroupVector, Operand, OperatorWork, Unit, VectorLayer
     from tilewright.schema.workload import Kept, Layer, Unmapped
 
 __all__ = [
@@ -182,6 +182,7 @@ __all__ = [
     "GroupResult",
     "GroupRow",
     "GroupTask",
+    "GroupVector",
     "HARDWARE_ATTRIBUTES",
     "INTERFACE",
     "Index",

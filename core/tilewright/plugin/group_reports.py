@@ -105,6 +105,7 @@ def group_report(
         clock_ghz=architecture.clock_ghz,
         area_um2=architecture.area_um2,
         accesses=tuple(row.accesses for row in rows),
+        layer_limits=FrozenDict(joint),
     )
 
 

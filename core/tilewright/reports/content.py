@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from tilewright.errors import Reason
 from tilewright.reports.parts import (
@@ -20,6 +20,7 @@ from tilewright.reports.parts import (
     TensorCounts,
 )
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
 from tilewright.values import Model, attributes
@@ -95,6 +96,8 @@ class ReportContent(Model):
     """Area of all memories and compute units of the architecture; None if a part's is unknown."""
     accesses: tuple[Accesses, ...] = ()
     """Accesses of each layer of a group; empty for single layers."""
+    layer_limits: FrozenDict[str, tuple[Limit, ...]] = Field(default=FrozenDict(), exclude=True)
+    """Layer of a group -> its limits. Layers run in sequence, each as long as its slowest limit."""
     execution: Execution | None = None
     """Result of models that execute the mapping; None from models that calculate."""
 

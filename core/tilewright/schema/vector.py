@@ -222,6 +222,49 @@ class VectorLayer(Model):
         )
 
 
+class GroupVector(Model):
+    """Vector layer between two layers of a group: it changes a tensor's words where they are at home, tile by tile.
+
+    Example:
+        >>> from tilewright.plugin import GroupVector
+        >>> GroupVector(name="softmax", operator="Softmax", tensor="P", row=["S"]).row
+        ('S',)
+    """
+
+    name: str = Field(min_length=1)
+    """Name, which no layer of the group has."""
+    operator: str = Field(min_length=1)
+    """Kind of operator, such as `Softmax`: a row of the table, unless `work` is given."""
+    work: OperatorWork | None = None
+    """Operations of this layer; None: those of its operator."""
+    tensor: Name
+    """Edge of the group, with a maker and a reader. Its words are the first operand, and the result takes their place."""
+    row: tuple[Name, ...] = Field(default=(), max_length=100)
+    """Dimensions of the maker along which a row is; none: a row is one element."""
+    operands: tuple[Operand, ...] = Field(default=(), max_length=99)
+    """Further operands, which come from the outermost memory; their words are those for the whole tensor."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        self.on(1, 1, "X", [operand.words for operand in self.operands])
+        return self
+
+    def on(self, rows: int, row: int, name: str, words: Sequence[int]) -> VectorLayer:
+        """Return the layer on one tile.
+
+        Args:
+            rows, row: rows of the tile, and elements of one.
+            name: name of the operand that the tile is.
+            words: of each further operand.
+        """
+        first = Operand(name=name, words=rows * row)
+        others = [operand.model_copy(update={"words": own}) for operand, own in zip(self.operands, words, strict=True)]
+        return VectorLayer(
+            name=self.name, operator=self.operator, work=self.work, rows=rows, row=row, operands=(first, *others),
+            result=rows * row,
+        )  # fmt: skip
+
+
 RESULT = "Outputs"
 """Name of the result of a vector layer in reports."""
 
@@ -275,6 +318,12 @@ OPERATORS: Mapping[str, OperatorWork] = {
             "source": "Milakov and Gimelshein 2018, algorithms 2 and 3, the latter by blocks",
         }
     ),
+    "SoftmaxBlock": _rows(
+        "exp(x - m) of a block, with running maximum and sum; Dao 2023, algorithm 1, lines 9 and 10",
+        {"compare": 1, "add": 2, "exponential": 1}, {"add": 1, "exponential": 1, "multiply": 1}, passes=2, sweeps=2,
+    ),
+    "SoftmaxRescale": _rows("partial results x exp(m before - m); Dao 2023, algorithm 1, line 10", {"multiply": 1}),
+    "SoftmaxScale": _rows("results / sum; Dao 2023, algorithm 1, line 12", {"multiply": 1}, {"divide": 1}),
     "LogSoftmax": OperatorWork.model_validate(
         {
             "element": {"compare": 1, "add": 3, "exponential": 1},

@@ -14,6 +14,7 @@ from tilewright.application.api.call_arguments import checked, names_of, options
 from tilewright.application.api.load import Source, load_architecture, load_evaluable, load_problem
 from tilewright.application.api.load.kinds import is_damaged, is_file_name, is_foreign
 from tilewright.application.api.plots import NetworkPlots, report_plots
+from tilewright.application.api.vector_tables import group_units, group_vector_tables
 from tilewright.application.conversion.recognition import read
 from tilewright.application.conversion.signs import owners
 from tilewright.application.documents.checks import DifferingCount, DifferingLimit, EvaluateOutput
@@ -26,6 +27,7 @@ from tilewright.application.run.conventions import (
 )
 from tilewright.application.run.evaluation import FAILED, build_model, evaluate_directives, evaluate_group
 from tilewright.application.run.evaluation import evaluate as evaluate_mapping
+from tilewright.application.run.group_vectors import NO_UNIT, GroupVectors, joined_vectors
 from tilewright.application.run.network import MappedLayer
 from tilewright.errors import InputError, UnsupportedError
 from tilewright.files import is_file
@@ -74,6 +76,8 @@ class EvaluationReport(Tabular):
     """Whether several models evaluated one mapping, so that their counts can be compared."""
     mapping: BoundMapping | GroupMapping | None = None
     is_explained: bool = False
+    units: tuple[GroupVectors, ...] = ()
+    """Vector layers of a group, by each model with a valid report."""
 
     def __repr__(self) -> str:
         return f"<EvaluationReport: {', '.join(f'{report.model} on {report.problem}' for report in self.reports)}>"
@@ -133,6 +137,7 @@ class EvaluationReport(Tabular):
             differences=[DifferingCount(**{"causes": None} | row) for row in self.differences()]
             if self.is_side_by_side
             else None,
+            units=[group_units(made) for made in self.units] or None,
         ).data()
 
     @property
@@ -170,6 +175,7 @@ class EvaluationReport(Tabular):
         for report in self.reports if self.is_explained or not several else ():
             account = report.explained() if self.is_explained else report
             parts += [*([""] if parts else []), *account.tables()]
+        parts += [part for made in self.units for part in group_vector_tables(made)]
         if self.mapping is not None and any(report.valid for report in self.reports):
             parts += ["", self.mapping.titled()]
         return parts
@@ -282,7 +288,11 @@ def evaluate_inputs(
         return EvaluationReport(tuple(reports), inputs.warnings)
     if inputs.group is not None:
         reports = [evaluate_group(model, inputs.group) for model in built]
-        return EvaluationReport(tuple(reports), inputs.warnings, len(reports) > 1, inputs.group)
+        units = [joined_vectors(model, inputs.group, report) for model, report in zip(built, reports, strict=True)]
+        counted = tuple(made for made in units if made is not None)
+        bare = inputs.group.vectors and not inputs.group.architecture.units
+        warnings = (*inputs.warnings, *([NO_UNIT] if bare else []))
+        return EvaluationReport(tuple(reports), warnings, len(reports) > 1, inputs.group, units=counted)
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     reports = [evaluate_mapping(model, inputs.problem, inputs.architecture, inputs.mapping) for model in built]
     bound = BoundMapping.of(inputs.mapping, inputs.problem, inputs.architecture)

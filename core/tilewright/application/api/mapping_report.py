@@ -15,7 +15,7 @@ from tilewright.application.api.page.network import network_page
 from tilewright.application.api.plots import NetworkPlots, network_plots
 from tilewright.application.api.sections import added_sections, are_added
 from tilewright.application.api.sensitivity import Effect, lines
-from tilewright.application.api.vector_tables import unmapped_table, vector_rows, vector_tables, vectors_csv
+from tilewright.application.api.vector_tables import unit_bars, unmapped_table, vector_rows, vector_tables, vectors_csv
 from tilewright.application.documents.searches import (
     Best,
     MapLayer,
@@ -24,7 +24,6 @@ from tilewright.application.documents.searches import (
     Search,
     Sensitivity,
     Totals,
-    UnitBar,
     Unmapped,
     Unsearched,
 )
@@ -309,9 +308,7 @@ class MappingReport(Tabular):
                 for unmapped in self.workload.unmapped
             ],
             vectors=vector_rows(self.vectors),
-            timeline=[
-                UnitBar(**attributes(bar, "name unit start end count segment")) for bar in self.with_vectors.bars
-            ],
+            timeline=unit_bars(self.with_vectors.bars),
             algorithms=[Offer(**row) for row in offer_rows(self.choices)],
             links=[(before, layer.name) for layer in self.workload.layers for before in layer.after or ()],
             totals=Totals(**COSTS.data("totals", self), **attributes(run.architecture, "area_um2 clock_ghz")),

@@ -19,14 +19,17 @@ from tilewright.application.api.plots import (
     ExplorationPlots,
     FrontPlots,
     ReportPlots,
+    UnitPlots,
     fronts_of,
     network_plots,
 )
+from tilewright.application.api.vector_tables import unit_bars
 from tilewright.application.drawing.diagrams import draw
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.errors import InputError, UnknownNameError
 from tilewright.files import is_file, read_bytes
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import MappedProblem
 
 KINDS = (
@@ -70,7 +73,7 @@ def plot(
 
     Args:
         source: A folder that `map`, `compare` or `correlate` wrote, a store of `explore`, a mapping file of
-            `map`, or an architecture (file or library name). Several folders of `map --pareto`, or several
+            `map`, or an architecture (file or library name). Group mappings with vector layers have a time line. Several folders of `map --pareto`, or several
             stores, give one chart with the fronts of all.
         file: The file to write; its suffix, .svg, .png or .pdf, selects the format.
         kind: objective, energy, latency, roofline, pareto, sweep, convergence, timeline, scatter, mapping or
@@ -129,6 +132,8 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
             "architecture": partial(draw, loaded.architecture),
         }
         return drawings | {kind: partial(_evaluated, loaded, kind) for kind in ReportPlots.kinds}
+    if isinstance(loaded, GroupMapping):
+        return {"timeline": partial(_units, loaded)}
     if isinstance(loaded, Architecture):
         return {"architecture": partial(draw, loaded)}
     raise InputError(f"{source} cannot be drawn", hint="give an architecture, or a mapping file that `map -o` wrote")
@@ -158,6 +163,18 @@ def _mapping(mapping: MappedProblem) -> Drawing:
     """Return the picture of a mapping, with the counts of the default cost model if it accepts the mapping."""
     (report,) = evaluate(mapping).reports
     return draw(mapping, report=report if report.valid else None)
+
+
+def _units(group: GroupMapping) -> Drawing:
+    """Return what units and ports do with the first tiles of a group, by the default cost model."""
+    report = evaluate(group)
+    reasons = [str(reason) for one in report.reports for reason in one.reasons]
+    reasons += [*report.warnings, *(made.alone for made in report.units if made.alone)]
+    bars = [bar for made in report.units for bar in unit_bars(made.bars)]
+    if not bars:
+        told = "; ".join(reasons) or "the group has no vector layers"
+        raise InputError(f"{group.name} has no time line: {told}", hint="units overlap in groups with vector layers")
+    return UnitPlots({"timeline": [bar.data() for bar in bars]}).timeline()
 
 
 def _evaluated(mapping: MappedProblem, kind: str) -> Drawing:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
-from tilewright.application.documents.searches import VectorRow
-from tilewright.application.run.vector_network import VECTORS, CountedVector, VectorTotals
+from tilewright.application.documents.searches import GroupUnits, GroupVectorRow, UnitBar, VectorRow
+from tilewright.application.run.group_vectors import GROUP_VECTORS, GroupVectors, JoinedVector
+from tilewright.application.run.vector_network import VECTORS, Bar, CountedVector, VectorTotals
 from tilewright.formats import quantity
 from tilewright.reports.content import seconds_of
 from tilewright.reports.costs import COSTS
 from tilewright.schema.workload import Unmapped, Workload
 from tilewright.tables import Column, Shown, Table, csv_text, numbers
-from tilewright.values import grouped
+from tilewright.values import attributes, grouped
 
 NO_WORK = "no shape, or no row in the table of operations"
 """Why an operator is no vector layer."""
@@ -45,18 +47,54 @@ def vector_tables(totals: VectorTotals) -> list[Table | str]:
             lambda kind: 100 * times("cycles", kind[1]) / whole if whole else None,
         ),
     ]
-    told = [
+    parts: list[Table | str] = (
+        ["", Table.of(columns, list(kinds.items()), "vector layers", total=True)] if kinds else []
+    )
+    return [*parts, *_told(totals)]
+
+
+def group_vector_tables(made: GroupVectors) -> list[Table | str]:
+    """Return the costs of the vector layers of a group, the totals with them, and why units do not overlap."""
+    columns: list[Shown[JoinedVector]] = [
+        *GROUP_VECTORS.shown("evaluate", lambda one: one),
+        *(Shown(COSTS.figures[key].column, attrgetter(key)) for key in ("energy_pj", "cycles")),
+    ]
+    left = [f"{one.vector.name} is not counted: {one.reason}" for one in made.refused]
+    alone = [f"units do not overlap: {made.alone}"] if made.alone else []
+    return ["", Table.of(columns, made.vectors, "vector layers at home"), *_told(made), *left, *alone]
+
+
+def group_units(made: GroupVectors) -> GroupUnits:
+    """Return the vector layers of a group as JSON documents have them."""
+    return GroupUnits(
+        vectors=[
+            GroupVectorRow(
+                **GROUP_VECTORS.data("json", one), energy_pj=one.energy_pj, cycles=one.cycles, reason=one.reason
+            )
+            for one in made.vectors
+        ],
+        timeline=unit_bars(made.bars),
+        **attributes(
+            made, "vector_cycles vector_energy_pj sequential_cycles overlapped_cycles network_energy_pj alone"
+        ),
+    )
+
+
+def unit_bars(bars: Sequence[Bar]) -> list[UnitBar]:
+    """Return a time line as JSON documents have it."""
+    return [UnitBar(**attributes(bar, "name unit start end count segment")) for bar in bars]
+
+
+def _told(totals: VectorTotals | GroupVectors) -> list[str]:
+    """Return the totals with vector layers, a line each."""
+    return [
         f"{figure.column.name}: {figure.text(_Subject(totals))}{_time(key, totals)}"
         for key, figure in COSTS.view("vectors").items()
         if figure.value(_Subject(totals)) is not None
     ]
-    parts: list[Table | str] = (
-        ["", Table.of(columns, list(kinds.items()), "vector layers", total=True)] if kinds else []
-    )
-    return [*parts, *told]
 
 
-def _time(key: str, totals: VectorTotals) -> str:
+def _time(key: str, totals: VectorTotals | GroupVectors) -> str:
     """Return the time of cycles, if the architecture has a clock."""
     cycles = getattr(totals, key) if key.endswith("_cycles") else None
     seconds = seconds_of(cycles, totals.architecture.clock_ghz)
@@ -66,7 +104,7 @@ def _time(key: str, totals: VectorTotals) -> str:
 class _Subject:
     """Subject of figures that has nothing but totals with vector layers."""
 
-    def __init__(self, with_vectors: VectorTotals) -> None:
+    def __init__(self, with_vectors: VectorTotals | GroupVectors) -> None:
         self.with_vectors = with_vectors
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from tilewright.application.documents.searches import EnergyRow, ReportData
+from tilewright.application.documents.searches import EnergyRow, GroupUnits, ReportData
 from tilewright.application.run.differences import Cause, CostDifference, Difference
 from tilewright.documents import Document, FileData, Output
 from tilewright.errors import Reason
@@ -59,7 +59,7 @@ class DifferingCount(Document):
 class EvaluateOutput(Output):
     """Result of `evaluate --json`."""
 
-    _optional = ("limits", "conventions", "differences")
+    _optional = ("limits", "conventions", "differences", "units")
     kind: Literal["evaluate_output"] = "evaluate_output"
     """Kind of document."""
     results: list[Annotated[dict[str, Any], FileData(EvaluatedReport)]]
@@ -70,6 +70,8 @@ class EvaluateOutput(Output):
     """Topic -> model -> its rule, where the models differ; absent with one model."""
     differences: list[DifferingCount] | None
     """Counts that differ; absent unless several models evaluate one mapping."""
+    units: list[GroupUnits] | None = None
+    """Vector layers of a group by each model with a valid report; absent if the group has none."""
 
 
 class EqualityResult(Document):

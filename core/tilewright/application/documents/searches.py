@@ -9,6 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from tilewright.application.algorithms.printed import OFFERS
+from tilewright.application.run.group_vectors import GROUP_VECTORS
 from tilewright.application.run.searched import PROBLEMS, SEARCHES
 from tilewright.application.run.vector_network import VECTORS
 from tilewright.documents import Document, FileData, OriginData, Output
@@ -188,6 +189,40 @@ class UnitBar(Document):
     """Number of executions of its segment; the bar is that of the first one."""
     segment: int
     """Number of its segment: neighbours with equal counts."""
+
+
+class GroupVectorRow(Document):
+    """Vector layer of a group, on all tiles."""
+
+    _figures = ((GROUP_VECTORS, "json"),)
+
+    energy_pj: float
+    """Energy in pJ."""
+    cycles: int
+    """Cycles of its unit."""
+    reason: str | None
+    """Why it is not counted; None: it is."""
+
+
+class GroupUnits(Document):
+    """Vector layers of a group, and the totals of all units with those that are counted."""
+
+    vectors: list[GroupVectorRow]
+    """Vector layers in order of execution."""
+    vector_cycles: int
+    """Cycles of the vector layers."""
+    vector_energy_pj: float
+    """Energy of the vector layers in pJ."""
+    sequential_cycles: int
+    """Cycles of all layers, in sequence."""
+    overlapped_cycles: int
+    """Cycles with units in parallel, where they may overlap."""
+    network_energy_pj: float
+    """Energy of all layers in pJ, in sequence."""
+    alone: str | None
+    """Why units do not overlap; None: they do."""
+    timeline: list[UnitBar]
+    """Work of units and ports of memories on the first tiles; empty if units do not overlap."""
 
 
 class Offer(Document):

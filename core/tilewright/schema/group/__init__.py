@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tilewright.markup import Printed
 from tilewright.schema.architecture import Architecture
@@ -20,6 +20,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.mapping.entries import completed, shortened
 from tilewright.schema.problem import MAX_PARTS, DimensionName, Name, Problem, Size
+from tilewright.schema.vector import GroupVector
 from tilewright.values import MisplacedError, Model
 
 MAX_DEPTH = 20
@@ -140,6 +141,13 @@ class GroupMapping(Printed, FileModel):
     """Problems of the group."""
     architecture: Architecture
     """The machine."""
+    vectors: tuple[GroupVector, ...] = Field(default=(), max_length=MAX_PARTS)
+    """Vector layers between the layers, such as a softmax, in order of execution."""
+
+    @model_serializer(mode="wrap")
+    def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave empty new fields out, so that files without them stay as they are."""
+        return {name: value for name, value in handler(self).items() if value or name != "vectors"}
 
     @model_validator(mode="before")
     @classmethod
@@ -172,7 +180,29 @@ class GroupMapping(Printed, FileModel):
             self._check_edge(number, edge)
         self._check_names()
         self._check_part(self.tree, ("tree",))
+        for number, vector in enumerate(self.vectors):
+            self._check_vector(number, vector)
         return self
+
+    def _check_vector(self, number: int, vector: GroupVector) -> None:
+        taken = {problem.name for problem in self.layers} | {other.name for other in self.vectors[:number]}
+        if vector.name in taken:
+            raise MisplacedError(f"layer names repeat: {vector.name}", "vectors", number, "name")
+        edges = {
+            edge.tensor: maker for edge in self.edges if (maker := self.maker(edge.tensor)) and len(edge.layers) > 1
+        }
+        if vector.tensor not in edges:
+            told = (
+                f"{vector.tensor} is no edge that a layer makes and another one reads{suggestion(vector.tensor, edges)}"
+            )
+            raise MisplacedError(f"{told}; expected one of {', '.join(edges) or 'none'}", "vectors", number, "tensor")
+        known = self._layer(edges[vector.tensor]).output.dimensions
+        for place, name in enumerate(vector.row):
+            if name not in known or name in vector.row[:place]:
+                told = f"{name} is no dimension of {vector.tensor} in {edges[vector.tensor]}{suggestion(name, known)}"
+                raise MisplacedError(
+                    f"{told}; expected some of {', '.join(known)}, each once", "vectors", number, "row", place
+                )
 
     def _check_names(self) -> None:
         """Check that no two tensors of the group have one name: an edge's, or `layer.tensor`."""

@@ -212,6 +212,28 @@ def _online(m: Lanes, x: Values, blocks: Sequence[slice]) -> tuple[Any, Any]:
     return top, total
 
 
+def softmax_block(m: Lanes, x: Values, top: Any = -np.inf, total: Any = 0.0) -> tuple[Values, Any, Any, Any]:
+    """Return exp(x - maximum) of a block of a row, the maximum and the sum so far, and the factor for partial results.
+
+    Args:
+        top, total: the maximum and the sum of the blocks before.
+    """
+    now = m.largest(m.load(x), top)
+    factor = m.exponential(m.subtract(top, now))
+    kept = m.store(m.exponential(m.subtract(m.load(x), now)))
+    return kept, now, m.total(kept, m.multiply(total, factor)), factor
+
+
+def softmax_rescale(m: Lanes, x: Values, factor: Any) -> Values:
+    """Return the partial results of a row, for the maximum of a later block."""
+    return m.store(m.multiply(m.load(x), factor))
+
+
+def softmax_scale(m: Lanes, x: Values, total: Any) -> Values:
+    """Return the results of a row, divided by the sum of all blocks."""
+    return m.store(m.multiply(m.load(x), m.divide(1.0, total)))
+
+
 def _log_softmax(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
     x = operands[0]
     if blocks is None:
@@ -264,6 +286,9 @@ def _product(m: Lanes, x: Values) -> Any:
 
 ROWS: Mapping[str, Program] = {
     "Softmax": _softmax,
+    "SoftmaxBlock": lambda m, operands, blocks: softmax_block(m, operands[0])[0],
+    "SoftmaxRescale": lambda m, operands, blocks: softmax_rescale(m, operands[0], 0.5),
+    "SoftmaxScale": lambda m, operands, blocks: softmax_scale(m, operands[0], 2.0),
     "LogSoftmax": _log_softmax,
     **dict.fromkeys(("LayerNormalization", "InstanceNormalization", "GroupNormalization"), _layer_norm),
     "RMSNormalization": _rms_norm,
