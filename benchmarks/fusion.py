@@ -2,7 +2,7 @@
 
     python benchmarks/fusion.py                                    # all networks and architectures, as a Markdown table
     python benchmarks/fusion.py --network mobilenetv2 --arch simba
-    python benchmarks/fusion.py --write                            # into docs/fusion.md
+    python benchmarks/fusion.py --write                            # into benchmarks/fusion.md
 
 The networks are the library's.
 """
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 ARCHITECTURES = ("eyeriss", "simba", "examples/npu.yaml", "examples/tpu_v4i.yaml")
 SECONDS = 240.0
 """Limit of each layer's search, and of those of all shared loops of a network together."""
-PAGE = ROOT / "docs/fusion.md"
+PAGE = ROOT / "benchmarks/fusion.md"
 PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused networks -->)", re.DOTALL)
 
 
@@ -73,7 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", action="append", help="start of a network's name; may be repeated")
     parser.add_argument("--arch", action="append", help="architecture; may be repeated")
-    parser.add_argument("--write", action="store_true", help="replace the table in docs/fusion.md")
+    parser.add_argument("--write", action="store_true", help="replace the table in benchmarks/fusion.md")
     given = parser.parse_args()
     print(_line(COLUMNS), _line(COLUMNS.values()), sep="\n")
     rows = list[list[str]]()
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def _write(rows: list[list[str]]) -> None:
-    """Replace the table of docs/fusion.md."""
+    """Replace the table of benchmarks/fusion.md."""
     before, after = PLACE.split(PAGE.read_text())
     table = "\n".join(map(_line, [COLUMNS, COLUMNS.values(), *rows]))
     PAGE.write_text(f"{before}{table}\n\n{after}")
