@@ -13,9 +13,8 @@ from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, InputSet, NotationTable
 from tilewright.schema.document import dump_yaml
 from tilewright_adapters.parts import unplaced, unwritten_bits
-from tilewright_adapters.union.layout import OPERATIONS
-from tilewright_adapters.union.read import read_files
-from tilewright_adapters.union.write import architecture_text, mapping_text, problem_text
+from tilewright_adapters.union.read import operation_of, read_files
+from tilewright_adapters.union.write import WORDS, architecture_text, mapping_text, problem_text
 
 TABLE = NotationTable("Union's files", written=HARDWARE_ATTRIBUTES - {"sparse"})
 PARTS = ("problem", "architecture", "mapping", "constraints")
@@ -60,8 +59,9 @@ def _reasons(inputs: InputSet) -> Iterator[Reason]:
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     yield from unplaced(TABLE, inputs, PARTS)
     yield from unwritten_bits(TABLE, inputs)
-    if problem is not None and problem.operation in OPERATIONS:
-        message = f"'{problem.operation}' would be read as '{OPERATIONS[problem.operation]}'"
+    word = None if problem is None else problem.operation
+    if problem is not None and operation_of(WORDS.get(word or "", word)) != word:
+        message = f"'{word}' would be read as '{operation_of(word)}'"
         yield Reason(code="operation", where=f"problem {problem.name}", message=message)
     if mapping is None:
         return

@@ -18,7 +18,11 @@ from tilewright.schema.problem import DimensionName, Name, Role, Size
 from tilewright.schema.quantities import Count
 from tilewright.values import Model
 
-OPERATIONS = {"CONV2D": "conv2d", "GEMM": "gemm", "TC": "contraction", "MTTKRP": "mttkrp", "DWCONV": "depthwise_conv2d"}
+OPERATIONS = {
+    **{name.upper(): name for name in ("conv1d", "conv2d", "conv3d", "gemm", "mttkrp")},
+    "TC": "contraction",
+    "DWCONV": "depthwise_conv2d",
+}
 """Union's names of operations -> Tilewright's."""
 
 

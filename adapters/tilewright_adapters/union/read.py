@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,10 @@ from tilewright.schema.problem import Problem
 from tilewright_adapters.faults import placed
 from tilewright_adapters.union.layout import OPERATIONS, UnionEntry, UnionFile, UnionProblem, one_spelling
 
-WINDOWS = {"Y": ("P", "R"), "X": ("Q", "S")}
-"""The input's row or column -> that of the output, and the filter dimension along it."""
+OUTPUTS = {"Y": "P", "X": "Q", "H": "P", "W": "Q"}
+"""The input's row or column -> that of the output; others get `_out`."""
+_WINDOW = re.compile(r"\(?(\w+)-(?:(\d+)\*?)?([A-Za-z_]\w*)\)?(?:/(\d+))?")
+"""An output's coordinate without blanks: `Y-R`, or `(Y-2*R)/3` with dilation 2 and stride 3."""
 
 Sizes = dict[str, int]
 
@@ -63,7 +66,7 @@ def read_files(files: Sequence[Path]) -> InputSet:
         with sections.at("problem"):
             problem = _problem(documents["problem"], rows)
         if rows.read:
-            pairs = ", ".join(f"{name} as {WINDOWS[name][0]}" for name in rows.read)
+            pairs = ", ".join(f"{name} as {rows.name(name)}" for name in rows.read)
             warnings.append(f"rows and columns of the input are read as those of the output: {pairs}")
     if "architecture" in documents:
         with sections.at("architecture"):
@@ -74,7 +77,23 @@ def read_files(files: Sequence[Path]) -> InputSet:
                 missing = "problem" if problem is None else "architecture"
                 raise InputError(f"a mapping needs its {missing}", hint=f"add the {missing}")
             mapping = _mapping(sections, problem, architecture, rows)
+            warnings += _together(architecture, mapping)
     return InputSet(problem, architecture, mapping, documents.get("constraints"), warnings=tuple(warnings))
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A dimension that counts the input's rows: `stride x output + dilation x window`."""
+
+    output: str
+    window: str
+    stride: int = 1
+    dilation: int = 1
+
+    @property
+    def row(self) -> str:
+        terms = ((self.stride, self.output), (self.dilation, self.window))
+        return " + ".join(name if factor == 1 else f"{factor}*{name}" for factor, name in terms)
 
 
 @dataclass(frozen=True)
@@ -85,51 +104,71 @@ class _Rows:
     """
 
     dimensions: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
+    read: FrozenDict[str, _Window] = field(default_factory=FrozenDict)
+    whole: FrozenDict[str, int] = field(default_factory=FrozenDict)
+    """Sizes of the problem, as in the file."""
 
     @classmethod
     def of(cls, problem: UnionProblem | None) -> _Rows:
         if problem is None:
             return cls()
-        names, texts = problem.dimensions, [text for space in problem.data_space for text in space.projection]
-        read = tuple(
-            row
-            for row, (output, window) in WINDOWS.items()
-            if output not in names and any(re.search(rf"\b{row}\s*-\s*{window}\b", text) for text in texts)
-        )
-        return cls(names, read)
+        names, read = problem.dimensions, dict[str, _Window]()
+        for text in (text for space in problem.data_space for text in space.projection):
+            match = _WINDOW.fullmatch(re.sub(r"\s", "", text))
+            if match is None or not {match[1], match[3]} <= set(names):
+                continue
+            row, taken = match[1], {*names, *(window.output for window in read.values())}
+            output = OUTPUTS.get(row, row)
+            window = _Window(
+                output if output not in taken else f"{row}_out", match[3], int(match[4] or 1), int(match[2] or 1)
+            )
+            if 0 in (window.stride, window.dilation):
+                raise InputError(f"'{text}' multiplies or divides by zero")
+            known = read.setdefault(row, window)
+            if known.row.partition(" + ")[2] != window.row.partition(" + ")[2] or known.stride != window.stride:
+                raise InputError(f"{row} has two windows; '{text}' is the second")
+        return cls(names, FrozenDict(read), FrozenDict(problem.instance))
 
     def name(self, name: str) -> str:
-        return WINDOWS[name][0] if name in self.read else name
+        return self.read[name].output if name in self.read else name
 
     def sizes(self, values: Sequence[int], what: str) -> Sizes:
         """Return sizes by dimension, with the input's rows converted to the output's.
 
         Raises:
-            InputError: the number of values is wrong, or there is no output.
+            InputError: the number of values is wrong, there is no output, or a tile has rows that no output reads.
         """
         if len(values) != len(self.dimensions):
             dimensions = ", ".join(self.dimensions)
             raise InputError(f"{what} has {len(values)} numbers; expected {len(self.dimensions)}, for {dimensions}")
         given = dict(zip(self.dimensions, values, strict=True))
-        for row in self.read:
-            window = WINDOWS[row][1]
-            if given[row] < given[window]:
-                raise InputError(
-                    f"{what}: {given[row]} of {row} with {given[window]} of {window} make no output",
-                    hint=f"a tile of {row} spans at least the tile of {window}",
-                )
-        return {
-            self.name(name): size - given[WINDOWS[name][1]] + 1 if name in self.read else size
-            for name, size in given.items()
-        }
+        return {self.name(name): self._outputs(name, given, what) for name in given}
+
+    def _outputs(self, row: str, given: Sizes, what: str) -> int:
+        """Return the size of a dimension; of rows, how many outputs they make."""
+        if row not in self.read:
+            return given[row]
+        window = self.read[row]
+        rest = given[row] - window.dilation * (given[window.window] - 1) - 1
+        told = f"{what}: {given[row]} of {row} with {given[window.window]} of {window.window}"
+        if rest < 0:
+            raise InputError(
+                f"{told} make no output", hint=f"a tile of {row} spans at least the tile of {window.window}"
+            )
+        if rest % window.stride and given[row] != self.whole.get(row):
+            less = given[row] - rest % window.stride
+            raise InputError(
+                f"{told} leave rows over at stride {window.stride}", hint=f"write {less} or {less + window.stride}"
+            )
+        return rest // window.stride + 1
 
     def coordinate(self, text: str) -> str:
         """Return a coordinate: `Y` of an input becomes `P + R`, `Y - R` of the output `P`."""
-        for row in self.read:
-            output, window = WINDOWS[row]
-            text = re.sub(rf"\b{row}\s*-\s*{window}\b", output, text)
-            text = re.sub(rf"\b{row}\b", f"{output} + {window}", text)
+        match = _WINDOW.fullmatch(re.sub(r"\s", "", text))
+        if match is not None and match[1] in self.read:
+            return self.read[match[1]].output
+        for row, window in self.read.items():
+            text = re.sub(rf"\b{row}\b", window.row, text)
         return text
 
 
@@ -139,8 +178,8 @@ def order_of(words: Sequence[str], dimensions: Sequence[str]) -> tuple[str, ...]
 
 
 def operation_of(word: str | None) -> str | None:
-    """Return Union's operation in Tilewright's terms; unknown ones stay unchanged."""
-    return None if word is None else OPERATIONS.get(word, word)
+    """Return Union's operation in Tilewright's terms, in upper or lower case; unknown ones stay unchanged."""
+    return None if word is None else OPERATIONS.get(word.upper(), word)
 
 
 def _problem(data: UnionProblem, rows: _Rows) -> Problem:
@@ -189,6 +228,20 @@ def _mapping(sections: _Sections, problem: Problem, architecture: Architecture, 
             default = kept_by_default(problem, architecture, given.target_cluster, before)
             entries.append(_entry(given, rows, default))
     return Mapping(entries=tuple(entries))
+
+
+def _together(architecture: Architecture, mapping: Mapping) -> Iterator[str]:
+    """Yield warnings of entries whose dimensions fit their sub-clusters singly, as in the paper's rule 2, but not together."""
+    for number, (entry, (_, trips)) in enumerate(zip(mapping.entries, mapping.factors(), strict=True)):
+        unrolled = {name: count for name, count in trips.items() if count > 1}
+        fanout = architecture.cluster(entry.target).fanout.size
+        if max(unrolled.values(), default=1) <= fanout < math.prod(unrolled.values()):
+            listed = " and ".join(f"{name} x {count}" for name, count in unrolled.items())
+            yield (
+                f"entry {number + 1} on {entry.target} unrolls {listed} over {fanout} sub-clusters: these are "
+                f"{math.prod(unrolled.values())} at a time. Only a row of the input and one of its filter change together; other iterators "
+                "would leave pairs out"
+            )
 
 
 def _known(what: str, names: Sequence[str], known: Any) -> None:

@@ -117,7 +117,7 @@ class Capabilities(Model):
         limit("max_clusters", f"clusters of {architecture.name}", len(architecture.clusters), self.max_clusters)
         limit("max_dimensions", f"dimensions of {problem.name}", len(problem.dimensions), self.max_dimensions)
         limit("max_operands", f"operands of {problem.name}", problem.operand_count, self.max_operands)
-        if self.operations is not None and problem.operation not in self.operations:
+        if self.operations is not None and (problem.operation or "").lower() not in map(str.lower, self.operations):
             kind = problem.operation or "of no known kind"
             reasons.append(
                 Reason(

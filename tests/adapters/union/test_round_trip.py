@@ -77,6 +77,81 @@ def test_figure_7_is_the_partition_it_is_named_after() -> None:
     assert "Y as P" in found.warnings[0]
 
 
+RULES = EXAMPLE_FILES / "union_rules"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("rule_1", "entry 2 on C2, dimension M: temporal tile of 2 exceeds the enclosing tile of 1 [nesting]"),
+        ("rule_2", "MAC: 128 instances used, 64 exist [fanout]"),
+        ("rule_3", "L2: the tiles need 12288 words, 8192 fit [capacity]"),
+        ("rule_4", "dimension M: the tiles cover 32 iterations, the problem has 64 [coverage]"),
+        ("together_m_n", "MAC: 512 instances used, 64 exist [fanout]"),
+        ("virtual_tile", None),
+        *((f"figure_4_{name}", None) for name in ("m_n", "n_m", "m_m", "mn_nk")),
+    ],
+)
+def test_each_rule_of_the_paper_has_an_example(tilewright: Command, name: str, told: str | None) -> None:
+    """What is legal uses all 64 elements for 64^3 / 64 cycles: all four readings of Figure 4, and a tile at a virtual cluster."""
+    ran = tilewright(
+        "evaluate", "--from", "union", RULES / "gemm_8x8.yaml", RULES / f"{name}.yaml", "--model", "timeloop", "--json"
+    )
+    (result,) = ran.data["results"]
+    if told is None:
+        assert result["valid"] and result["cycles"] == 4096 and result["utilization"] == 1
+        assert "warning" not in ran.err
+    else:
+        reasons = [f"{reason['where']}: {reason['message']} [{reason['code']}]" for reason in result["reasons"]]
+        assert told in reasons
+        assert ("unrolls M x 8 and N x 8 over 8 sub-clusters: these are 64 at a time" in ran.err) == ("_m_n" in name)
+
+
+def test_rows_and_filter_rows_change_together_at_any_stride() -> None:
+    """Seven rows of the input make three of the output at stride 2. A tile of three rows makes one, from one filter row each."""
+    found = UnionAdapter().parse([RULES / "together_stride_2.yaml"])
+    assert found.problem is not None and found.mapping is not None
+    assert dict(found.problem.dimensions) == {"N": 1, "K": 4, "C": 1, "P": 3, "Q": 3, "R": 3, "S": 3}
+    assert [str(rank) for rank in found.problem.tensor("Inputs").projection] == ["N", "C", "2*P + R", "2*Q + S"]
+    unrolled = [{name for name, trips in spatial.items() if trips > 1} for _, spatial in found.mapping.factors()]
+    assert unrolled == [set(), {"K"}, {"R"}, {"S"}, set()]
+
+
+@pytest.mark.parametrize(
+    ("window", "rows", "size", "coordinate"),
+    [
+        ("H - 2*R", 9, 5, "P + 2*R"),
+        ("(H - 2*R) / 2", 9, 3, "2*P + 2*R"),
+        ("(H-R)/3", 9, 3, "3*P + R"),
+        ("L - R", 9, 7, "L_out + R"),
+    ],
+)
+def test_windows_have_strides_and_dilations(folder: Path, window: str, rows: int, size: int, coordinate: str) -> None:
+    row = window.strip("(")[0]
+    text = f"""
+problem:
+  operation: CONV1D
+  dimensions: [{row}, R]
+  data-space:
+    - {{name: I, projection: [{row}]}}
+    - {{name: W, projection: [R]}}
+    - {{name: O, projection: ["{window}"], read-write: true}}
+  instance: {{{row}: {rows}, R: 3}}
+"""
+    problem = parse(folder, text).problem
+    assert problem is not None and problem.operation == "conv1d"
+    assert list(problem.dimensions.values()) == [size, 3] and str(problem.tensor("I").projection[0]) == coordinate
+
+
+@pytest.mark.parametrize(
+    ("word", "operation"), [("CONV1D", "conv1d"), ("Gemm", "gemm"), ("Tc", "contraction"), ("Odd", "Odd")]
+)
+def test_operations_are_read_in_upper_and_lower_case(folder: Path, word: str, operation: str) -> None:
+    problem = parse(folder, SMALL.replace("problem:", f"problem:\n  operation: {word}")).problem
+    assert problem is not None and problem.operation == operation
+    assert same(there_and_back(InputSet(problem=problem), folder), InputSet(problem=problem))
+
+
 def test_files_may_be_one_or_several(folder: Path) -> None:
     whole = parse(folder, SMALL)
     parts = [
@@ -165,3 +240,22 @@ def test_a_window_without_output_is_told(folder: Path) -> None:
     text = (EXAMPLE_FILES / "union_figure_7.yaml").read_text().replace("1, 2, 1, 3, 3, 3, 3", "1, 2, 1, 2, 3, 3, 3")
     with pytest.raises(InputError, match="2 of Y with 3 of R make no output"):
         parse(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "1, 2, 1, 3, 3, 3, 3",
+            "1, 2, 1, 4, 3, 3, 3",
+            "4 of Y with 3 of R leave rows over at stride 2\n  hint: write 3 or 5",
+        ),
+        ("(X - S)/2", "(Y - S)/2", "Y has two windows; '(Y - S)/2' is the second"),
+        ("(X - S)/2", "(X - S)/0", "multiplies or divides by zero"),
+    ],
+)
+def test_faulty_windows_are_told(folder: Path, old: str, new: str, said: str) -> None:
+    text = (RULES / "together_stride_2.yaml").read_text(encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        parse(folder, text.replace(old, new, 1))
+    assert said in str(caught.value)
