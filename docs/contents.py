@@ -32,7 +32,7 @@ BELOW = {
         "plugins/strategy",
         "plugins/hooks",
     ),
-    "reference": ("reference/tilewright", "reference/plugin", "reference/testing"),
+    "reference": ("reference/tilewright", "reference/plugin", "reference/testing", "reference/operations"),
     "background": ("mapspace", "papers", "design", "security"),
 }
 """Page -> the pages that the sidebar shows below it."""

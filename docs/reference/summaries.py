@@ -7,13 +7,17 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from tilewright.schema.vector import OPERATORS, OperatorWork
 
 FOLDER = Path(__file__).parent
 BLOCK = re.compile(r"<!-- reference\n(.*?)-->\n.*?<!-- end -->", re.DOTALL)
 """Directives in a comment, and the table made from them."""
+OPERATIONS = re.compile(r"(?<=<!-- operations -->\n\n).*?(?=<!-- end -->)", re.DOTALL)
+"""Table of operations of vector layers."""
 DIRECTIVE = re.compile(r"^\.\. auto(\w+):: (\S+)((?:\n   :.*)*)", re.MULTILINE)
 MAX_OPTIONAL = 4
 """Number of optional parameters that a table names. The site lists all of them."""
@@ -25,13 +29,30 @@ def as_directives(text: str) -> str:
 
 
 def updated(text: str) -> str:
-    """Return a page with tables made from its directives."""
+    """Return a page with tables made from its directives, and with the table of operations."""
+    text = OPERATIONS.sub(lambda _: _operations(), text)
     return BLOCK.sub(lambda found: f"<!-- reference\n{found[1]}-->\n\n{_table(found[1])}\n\n<!-- end -->", text)
 
 
 def _table(directives: str) -> str:
     rows = [row for kind, path, options in DIRECTIVE.findall(directives) for row in _rows(kind, path, options)]
     return "\n".join(["| name | summary |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in rows)])
+
+
+def _operations() -> str:
+    """Return the table of operations; operators with equal rows share one."""
+    rows: dict[OperatorWork, list[str]] = {}
+    for operator, work in OPERATORS.items():
+        rows.setdefault(work, []).append(operator)
+    lines = [
+        f"| {', '.join(names)} | {_kinds(work.element)} | {_kinds(work.row)} | {work.source} |"
+        for work, names in rows.items()
+    ]
+    return "\n".join(["| operators | an element | a row | source |", "| --- | --- | --- | --- |", *lines, "", ""])
+
+
+def _kinds(operations: Mapping[Any, int]) -> str:
+    return ", ".join(f"{number} {kind}" if number > 1 else kind for kind, number in operations.items() if number)
 
 
 def _rows(kind: str, path: str, options: str = "") -> Iterator[tuple[str, str]]:

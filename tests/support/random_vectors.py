@@ -22,12 +22,20 @@ from tilewright_costmodels.vector.execution import ROWS, TAKEN, execute
 from tilewright_costmodels.vector.report import report_of
 
 KINDS = ("add", "multiply", "exponential", "compare", "divide", "convert")
-OPERANDS = dict.fromkeys(
-    "Add Sub Sum Mul Div Max Min Equal Greater Less GreaterOrEqual LessOrEqual And Or Xor Pow PRelu SwiGLU".split(), 2
-) | dict.fromkeys("Where BatchNormalization RotaryEmbedding".split(), 3)
+OPERANDS = (
+    dict.fromkeys(
+        "Add Sub Sum Mean Mul Div Mod Max Min Equal Greater Less GreaterOrEqual LessOrEqual And Or Xor Pow PRelu SwiGLU RNN "
+        "BitShift BitwiseAnd BitwiseOr BitwiseXor".split(),
+        2,
+    )
+    | dict.fromkeys("Where BatchNormalization RotaryEmbedding".split(), 3)
+    | {"LSTM": 9, "GRU": 7}
+)
+WIDE = ("max", "Normalization", "CumSum", "CumProd", "DynamicQuantizeLinear")
+"""Ends of the names of operators along rows with a result per element."""
 
 
-CUT = ["Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"]
+CUT = ["Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "ReduceLogSumExp", "DynamicQuantizeLinear"]
 
 
 def machine(draw: random.Random) -> Architecture:
@@ -75,10 +83,9 @@ def layer(draw: random.Random) -> VectorLayer:
         shared = operator in ROWS or draw.random() < 0.5
         role: Role = "weight" if draw.random() < 0.5 else "input"
         operands.append(Operand(name=f"X{place}", words=row if shared else rows * row, role=role, shared=shared))
-    reduces = (
-        operator in ROWS and not operator.startswith("Softmax") and not operator.endswith(("max", "Normalization"))
+    result = (
+        rows if operator in ROWS and not operator.endswith(WIDE) and not operator.startswith("Softmax") else rows * row
     )
-    result = rows if reduces else rows * row
     return VectorLayer(name="v", operator=operator, rows=rows, row=row, operands=tuple(operands), result=result)
 
 

@@ -284,9 +284,19 @@ OPERATORS: Mapping[str, OperatorWork] = {
     **_each("Add Sub Sum", _PLAIN, add=1),
     **_each("Mul Neg", _PLAIN, multiply=1),
     **_each("Div Sqrt Reciprocal", _PLAIN, divide=1),
-    **_each("Max Min Relu Abs Equal Greater Less GreaterOrEqual LessOrEqual Not And Or Xor Where Sign", _PLAIN, compare=1),
-    **_each("Exp Log Sin Cos", _PLAIN, exponential=1),
-    **_each("Floor Ceil Round", _PLAIN, convert=1),
+    **_each(
+        "Max Min Relu Abs Equal Greater Less GreaterOrEqual LessOrEqual Not And Or Xor Where Sign ThresholdedRelu IsNaN IsInf "
+        "BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor",
+        _PLAIN, compare=1,
+    ),
+    **_each("Exp Log Sin Cos Asin Acos Atan", _PLAIN, exponential=1),
+    **_each("Tan", "sin(x) / cos(x)", exponential=2, divide=1),
+    **_each("Sinh Cosh", "(e - 1 / e) / 2 or (e + 1 / e) / 2, e = exp(x)", exponential=1, divide=1, add=1, multiply=1),
+    **_each("Asinh Acosh", "log(x + sqrt(x * x + 1)), or with - 1", multiply=1, add=2, divide=1, exponential=1),
+    **_each("Atanh", "log((1 + x) / (1 - x)) / 2", add=2, divide=1, exponential=1, multiply=1),
+    **_each("Floor Ceil Round Cast", _PLAIN, convert=1),
+    **_each("Mod", "x - y * floor(x / y)", divide=1, convert=1, multiply=1, add=1),
+    **_each("Mean", "a sum, times 1 / n", add=1, multiply=1),
     **_each("Pow", "exp(y * log(x))", exponential=2, multiply=1),
     **_each("Clip", "two bounds", compare=2),
     **_each("LeakyRelu PRelu", "max(x, a * x), or the other way round", compare=1, multiply=1),
@@ -299,6 +309,9 @@ OPERATORS: Mapping[str, OperatorWork] = {
     **_each("QuickGelu", "x / (1 + exp(-1.702 * x)); Hendrycks and Gimpel 2016, section 2", multiply=1, exponential=1, add=1, divide=1),
     **_each("Gelu", "x / (1 + exp(-2 * z)), z as in Hendrycks and Gimpel 2016, section 2", multiply=4, exponential=1, add=2, divide=1),
     **_each("Elu", "x, or a * (exp(x) - 1)", compare=1, exponential=1, add=1, multiply=1),
+    **_each("Selu Celu", "a scaled x, or a * (exp(b * x) - 1)", compare=1, exponential=1, add=1, multiply=2),
+    **_each("Shrink", "0, or x with a shift to 0", compare=2, add=2),
+    **_each("Softsign", "x / (1 + abs(x))", compare=1, add=1, divide=1),
     **_each("Softplus", "log(1 + exp(x))", exponential=2, add=1),
     **_each("Mish", "x * n / (n + 2), n = e * (e + 2), e = exp(x)", exponential=1, add=2, multiply=2, divide=1),
     **_each("Erf", "Abramowitz and Stegun, 7.1.26", compare=2, multiply=10, add=6, divide=1, exponential=1),
@@ -306,6 +319,15 @@ OPERATORS: Mapping[str, OperatorWork] = {
     **_each("DequantizeLinear", "(q - zero) * scale", convert=1, add=1, multiply=1),
     **_each("QuantizeLinear", "round(x / scale) + zero, two bounds", multiply=1, convert=1, add=1, compare=2),
     **_each("RotaryEmbedding", "x * cos + y * sin; Su et al. 2021, equation 34", multiply=2, add=1),
+    **_each("RNN", "tanh of a sum of two products", add=3, multiply=1, exponential=1, divide=1),
+    **_each(
+        "LSTM", "three Sigmoid and two Tanh, sums of two products, f * c + i * g, and o * tanh(c)",
+        add=12, multiply=8, exponential=5, divide=5,
+    ),
+    **_each(
+        "GRU", "two Sigmoid and a Tanh, sums of two products, one times r, and n + z * (h - n)",
+        add=9, multiply=5, exponential=3, divide=3,
+    ),
     "Softmax": OperatorWork.model_validate(
         {
             "element": {"compare": 1, "add": 2, "exponential": 1, "multiply": 1},
@@ -338,9 +360,36 @@ OPERATORS: Mapping[str, OperatorWork] = {
         ("LayerNormalization", "InstanceNormalization", "GroupNormalization"),
         _rows(_NORM, {"add": 4, "multiply": 3}, {"multiply": 3, "add": 2, "divide": 1}, passes=2, sweeps=2),
     ),
+    "MeanVarianceNormalization": _rows(
+        "LayerNormalization without scales and shifts",
+        {"add": 3, "multiply": 2}, {"multiply": 3, "add": 2, "divide": 1}, passes=2, sweeps=2,
+    ),
     "RMSNormalization": _rows(
         "Zhang and Sennrich 2019, equation 4", {"add": 1, "multiply": 3}, {"multiply": 1, "add": 1, "divide": 1},
         passes=2, sweeps=2,
+    ),
+    "LpNormalization": _rows("x / sqrt(sum(x * x))", {"multiply": 2, "add": 1}, {"divide": 2}, passes=2, sweeps=2),
+    "DynamicQuantizeLinear": _rows(
+        "minimum and maximum, then QuantizeLinear", {"compare": 4, "multiply": 1, "convert": 1, "add": 1},
+        {"add": 1, "multiply": 1, "divide": 1}, passes=2, sweeps=2,
+    ),
+    "Hardmax": _rows("the place of the maximum, and ones and zeros", {"compare": 2}, passes=2, sweeps=2),
+    "LRN": _rows(
+        "x / (k + a * sum(x * x)) ** b; Krizhevsky et al. 2012, section 3.3", {"multiply": 1, "add": 1},
+        {"multiply": 2, "add": 1, "exponential": 2, "divide": 1},
+    ),
+    "Resize": _rows("linear along two axes: three interpolations of a row of four", {}, {"add": 6, "multiply": 3}),
+    "CumSum": _rows("running sum", {"add": 1}),
+    "CumProd": _rows("running product", {"multiply": 1}),
+    "ReduceLogSum": _rows("running sum, and its logarithm", {"add": 1}, {"exponential": 1}),
+    "ReduceLogSumExp": OperatorWork.model_validate(
+        {
+            "element": {"compare": 1, "add": 2, "exponential": 1},
+            "row": {"exponential": 1, "add": 1},
+            "block": {"add": 1, "exponential": 1, "multiply": 1},
+            "sweeps": 2,
+            "source": "m + log(sum(exp(x - m))), sums as of Softmax",
+        }
     ),
     "ReduceSum": _rows("running sum", {"add": 1}),
     "ReduceL1": _rows("running sum", {"compare": 1, "add": 1}),
@@ -352,7 +401,9 @@ OPERATORS: Mapping[str, OperatorWork] = {
     ),
     "ReduceProd": _rows("running product", {"multiply": 1}),
     "ReduceSumSquare": _rows("running sum", {"multiply": 1, "add": 1}),
-    "ReduceL2": _rows("running sum, and a root", {"multiply": 1, "add": 1}, {"divide": 1}),
+    **dict.fromkeys(
+        ("ReduceL2", "LpPool", "GlobalLpPool"), _rows("running sum, and a root", {"multiply": 1, "add": 1}, {"divide": 1})
+    ),
     "TopK": _rows("a maximum for each of k; a row has k times the candidates", {"compare": 1}),
 }  # fmt: skip
 """Operator -> its operations. Files may state others: `Unit.operators`, `VectorLayer.work`."""

@@ -14,7 +14,7 @@ from tilewright.schema.vector import VectorLayer
 from tilewright.schema.workload import Layer, Unmapped
 from tilewright_frontends import nests
 from tilewright_frontends.nests import Shape, unique_name
-from tilewright_frontends.vectors import Vectors, vector_layer
+from tilewright_frontends.vectors import SOFTMAX, Fused, Vectors, vector_layer
 from tilewright_frontends.views import Layout, View, layer_of, result_of
 
 Views = Mapping[str, tuple[View, ...]]
@@ -87,6 +87,58 @@ def with_inputs(layers: Sequence[Layer], parts: Sequence[Product]) -> list[Layer
     ]
 
 
+class Between(Unmapped):
+    """Work of an operator before, between or behind its products, such as the softmax of an attention."""
+
+    vector: VectorLayer | str
+    """The work for one execution of the operator, or why it is not counted."""
+
+
+def listed(part: Unmapped, name: str, times: int, origin: Origin) -> tuple[Unmapped, VectorLayer | str]:
+    """Return what is no layer under a name in the workload, and its vector layer or why it is none."""
+    vector = part.vector if isinstance(part, Between) else ""
+    operations = None if part.operations is None else times * part.operations
+    reason = f"{part.reason}; {vector}" if isinstance(vector, str) and vector else part.reason
+    told = Unmapped(name=name, operator=part.operator, reason=reason, operations=operations, origin=origin)
+    if isinstance(vector, VectorLayer):
+        changes = {"name": name, "operators": (name,), "origin": origin, "count": times * vector.count}
+        vector = vector.model_copy(update=changes)
+    return told, vector
+
+
+def beyond(views: tuple[View, ...], name: str, vector: VectorLayer | str) -> tuple[View, ...]:
+    """Return the views of a product's result behind the work that follows it. A softmax needs the words of its rows together."""
+    if isinstance(vector, VectorLayer) and vector.operator not in SOFTMAX:
+        return views
+    return tuple(view.via(name, [len(view.axes) - 1]) for view in views)
+
+
+def between(
+    name: str,
+    kind: str | Fused,
+    operands: Sequence[Shape],
+    result: Shape,
+    *,
+    operator: str | None = None,
+    reason: str = "works element by element",
+    row: int = 0,
+    count: int = 1,
+    weight: bool = False,
+) -> Between:
+    """Return work of an operator of the table next to products; the arguments are those of `vector_layer`.
+
+    Args:
+        operator: the operator in lists; None: as in the table.
+        weight: whether the operand is a weight.
+    """
+    vector = vector_layer(name, kind, [(shape, weight) for shape in operands], result, row=row, count=count)
+    operations = None
+    if isinstance(vector, VectorLayer):
+        operations = count * vector.plain_work.operations(vector.rows, vector.row, None).total()
+    told = operator or (kind if isinstance(kind, str) else kind.main)
+    return Between(name=name, operator=told, reason=reason, operations=operations, vector=vector)
+
+
 Parts = Sequence[Product | Unmapped]
 """Products of an operator in order of execution, and what is between them, such as the softmax of an attention."""
 
@@ -143,12 +195,11 @@ def connected(
         values: list[Hashable] = [*(read if given is None else given), *([inner] if number else [])]
         if isinstance(part, Unmapped):
             name = unique_name(part.name, taken)
+            told, vector = listed(part, name, times, origin)
             if vectors is not None:
-                softmax = softmax_of(name, part, parts[number - 1], times, origin) if number else None
-                vectors.add(softmax, values, [inner, *made])
-            operations = None if part.operations is None else times * part.operations
-            unmapped.append(part.model_copy(update={"name": name, "operations": operations, "origin": origin}))
-            passed[result] = tuple(view.via(name, [len(view.axes) - 1]) for view in passed.get(result, ()))
+                vectors.add(vector, values, [inner, *made])
+            unmapped.append(told)
+            passed[result] = beyond(passed.get(result, ()), name, vector)
             continue
         problem = part.problem.model_copy(update={"name": unique_name(part.problem.name, taken)})
         reached = [*([layers[-1].name] if layers else []), *before(part.values[:-1] if layers else tuple(read))]
@@ -164,16 +215,6 @@ def connected(
         result = part.values[-1]
         passed[result] = part.result(problem, shapes.get(result), times)
     return Connected(layers, unmapped, passed, layers[-1].name)
-
-
-def softmax_of(name: str, part: Unmapped, before: Product | Unmapped, times: int, origin: Origin) -> VectorLayer | None:
-    """Return the softmax behind a product, over the last coordinate of its result; None: it is none."""
-    if not isinstance(before, Product) or "softmax" not in part.operator.lower():
-        return None
-    shape = shape_of(before.problem, before.problem.output.name)
-    return vector_layer(
-        name, "Softmax", [(shape, False)], shape, row=shape[-1], count=times * before.count, origin=origin
-    )
 
 
 def in_order(problem: Problem, **other: Layout) -> dict[str, Layout]:
@@ -249,12 +290,9 @@ def attended(
         Unsupported, ValueError: as `nests.attention`.
     """
     scores, context = nests.attention(name, query, key, value)
-    softmax = Unmapped(
-        name=f"{name}.softmax",
-        operator=operator,
-        reason="works element by element",
-        operations=5 * math.prod(query[:-1]) * key[-2],
-    )
+    made = shape_of(scores, scores.output.name)
+    softmax = between(f"{name}.softmax", "Softmax", [made], made, operator=operator, row=made[-1])
+    softmax = softmax.model_copy(update={"operations": 5 * math.prod(query[:-1]) * key[-2]})
     shared = [axis for axis, (mine, other) in enumerate(zip(query[:-2], key[:-2], strict=True)) if mine > other]
     if shared and any(max(query[axis], key[axis]) > 1 for axis in range(shared[0] + 1, len(query) - 2)):
         layouts = ()  # the problems have the axis of the shared operand first

@@ -3,24 +3,67 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 from tilewright.schema.origin import Origin
-from tilewright.schema.vector import OPERATORS, Operand, VectorLayer
+from tilewright.schema.vector import OPERATORS, Operand, OperatorWork, VectorLayer
+from tilewright.schema.workload import Unmapped
 from tilewright_frontends.nests import Shape
 
-SOFTMAX = frozenset(("Softmax", "LogSoftmax"))
-NORMS = frozenset(("LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization"))
-POOLS = frozenset(("MaxPool", "AveragePool"))
+SOFTMAX = frozenset("Softmax LogSoftmax Hardmax LpNormalization CumSum CumProd DynamicQuantizeLinear".split())
+"""Operators along rows with a result per element, and one operand."""
+NORMS = frozenset(name for name in OPERATORS if name.endswith("Normalization")) - {
+    "BatchNormalization",
+    "LpNormalization",
+}
+POOLS = frozenset("MaxPool AveragePool LpPool LRN Resize".split())
+"""Operators whose rows are windows."""
 REDUCTIONS = frozenset(name for name in OPERATORS if name.startswith(("Reduce", "Arg", "Global")))
-ONE_OPERAND = frozenset("Clip QuantizeLinear DequantizeLinear".split())
+ONE_OPERAND = frozenset("Clip QuantizeLinear DequantizeLinear Shrink Cast".split())
 """Operators whose other operands are a few constants."""
+OF_SEVERAL = frozenset("Sum Mean Max Min".split())
+"""Operators that combine any number of operands."""
 MAX_ELEMENTS = 2**40
+NO_ROW = "the table of operations has no row for it"
+NO_SHAPE = "a shape is not known"
+CONSTANT = "it depends on no input, and is computed once"
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Operator that does the work of several ones of the table: of `first` on its elements, of `main`, and of `last` on results."""
+
+    first: tuple[str, ...]
+    main: str
+    last: tuple[str, ...] = ()
+
+    @property
+    def work(self) -> OperatorWork:
+        """The sum of the operations. What `main` sweeps several times is kept."""
+        main, is_reduced = OPERATORS[self.main], self.main in REDUCTIONS | POOLS
+        element, row = Counter(main.element), Counter(main.row)
+        for name in self.first:
+            element.update(OPERATORS[name].element)
+        for name in self.last:
+            (row if is_reduced else element).update(OPERATORS[name].element)
+        kept = main.kept + (1 if self.first and main.sweeps > 1 else 0)
+        source = f"the sum of {', '.join((*self.first, self.main, *self.last))}"
+        changes = {"element": element, "row": row, "kept": kept, "source": source}
+        return OperatorWork.model_validate(main.model_dump() | changes)
+
+
+def interpolation(axes: int) -> OperatorWork:
+    """Return the work of a linear interpolation along some axes, of a row of 2**axes elements."""
+    steps = 2**axes - 1
+    work = {"row": {"add": 2 * steps, "multiply": steps}, "source": f"{steps} interpolations"}
+    return OPERATORS["Resize"] if axes == 2 else OperatorWork.model_validate(work)
 
 
 def vector_layer(
     name: str,
-    operator: str,
+    operator: str | Fused,
     operands: Sequence[tuple[Shape, bool]],
     result: Shape,
     *,
@@ -28,18 +71,25 @@ def vector_layer(
     first: int = 1,
     count: int = 1,
     origin: Origin | None = None,
-) -> VectorLayer | None:
-    """Return the vector layer of an operator of the table; None: it is no such operator, or its sizes are unusual.
+    called: str = "",
+    work: OperatorWork | None = None,
+) -> VectorLayer | str:
+    """Return the vector layer of an operator of the table, or why there is none.
 
     Args:
         operands: shape of each, and whether it is a weight.
         result: shape of the result.
         row: elements that a softmax or a norm needs together, or words of a window; 0: not known.
         first: how many of the largest are wanted.
+        called: name of the operator in the file, for work that is not that of the table.
+        work: its operations, if they are not those of the table.
     """
+    fused, operator = (operator, operator.main) if isinstance(operator, Fused) else (None, operator)
     known = [operand for operand in operands if math.prod(operand[0]) > 1] or list(operands[:1])
-    if operator not in OPERATORS or not known:
-        return None
+    if operator not in OPERATORS:
+        return NO_ROW
+    if not known:
+        return NO_SHAPE
     if operator not in NORMS | SOFTMAX | {"BatchNormalization"}:  # the first one may be the smaller operand
         known.sort(key=lambda operand: (operand[1], -math.prod(operand[0])))
     if operator in ONE_OPERAND:
@@ -47,9 +97,10 @@ def vector_layer(
     data, made = known[0][0], math.prod(result)
     words = math.prod(data)
     rows, given, row = made, row, 1
+    added = 1 + len(fused.first) if fused and "Add" in fused.first else 1
     if operator in SOFTMAX | NORMS:
         row, rows = given, words // max(given, 1)
-        known = known[: 3 if operator in NORMS else 1]
+        known = known[: added if operator in SOFTMAX else 1 if operator.startswith("Mean") else 2 + added]
     elif operator in REDUCTIONS:
         row, known = words // max(made, 1), known[:1]
     elif operator in POOLS:
@@ -62,13 +113,22 @@ def vector_layer(
     elif any(math.prod(shape) < made for shape, _ in known[1:]):
         row = result[-1] if result else 1
         rows = made // max(row, 1)
-    if not all(
-        0 < size <= MAX_ELEMENTS for size in (rows, row, rows * row, made, *(math.prod(one) for one, _ in known))
-    ):
-        return None
+    sizes = (rows, row, rows * row, made, *(math.prod(one) for one, _ in known))
+    if not all(0 < size <= MAX_ELEMENTS for size in sizes):
+        return "a size is 0, or more than 2**40"
+    label = called if called and (fused or work) else operator
+    if fused is not None:
+        work = fused.work
+    elif operator in OF_SEVERAL and len(known) > 2:
+        plain = OPERATORS[operator]
+        kind = "compare" if operator in ("Max", "Min") else "add"
+        told = f"{plain.source}, of {len(known)} operands"
+        changed = {"element": dict(plain.element) | {kind: len(known) - 1}, "source": told}
+        work = OperatorWork.model_validate(plain.model_dump() | changed)
     return VectorLayer(
         name=name,
-        operator=operator,
+        operator=label,
+        work=work,
         rows=rows,
         row=row,
         operands=tuple(
@@ -85,6 +145,13 @@ def vector_layer(
         operators=(name,),
         origin=origin,
     )
+
+
+def uncounted(part: Unmapped, vector: VectorLayer | str) -> Unmapped:
+    """Return an unmapped operator that tells why it is not counted, unless it is, or has nothing to count."""
+    if isinstance(vector, VectorLayer) or not vector or part.operations == 0:
+        return part
+    return part.model_copy(update={"reason": f"{part.reason}; {vector}"})
 
 
 class Vectors:
@@ -106,9 +173,9 @@ class Vectors:
                 self.readers[maker][name] = None
         self.makers |= dict.fromkeys(results, (name,))
 
-    def add(self, layer: VectorLayer | None, values: Iterable[Hashable], results: Iterable[Hashable]) -> None:
+    def add(self, layer: VectorLayer | str | None, values: Iterable[Hashable], results: Iterable[Hashable]) -> None:
         """Note a vector layer, or an operator that is neither: its results come from where its operands do."""
-        if layer is None:
+        if not isinstance(layer, VectorLayer):
             self.makers |= dict.fromkeys(results, self.reached(values))
             return
         self.layers.append(layer.model_copy(update={"after": self.reached(values)}))

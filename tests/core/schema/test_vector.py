@@ -1,13 +1,9 @@
-from collections.abc import Mapping
-from pathlib import Path
-
 import pytest
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.vector import OPERATORS, Operation
+from tilewright.schema.vector import OPERATORS
 from tilewright.schema.workload import Workload
-from tilewright.values import grouped
 
 MACHINE = """
 name: small
@@ -95,19 +91,6 @@ def test_softmax_takes_five_operations_an_element() -> None:
         "divide": 2,
     }
     assert all(work.source for work in OPERATORS.values())
-
-
-def test_the_manual_has_the_table_of_operations() -> None:
-    def told(operations: Mapping[Operation, int]) -> str:
-        return ", ".join(f"{number} {kind}" if number > 1 else kind for kind, number in operations.items() if number)
-
-    rows = grouped((work, operator) for operator, work in OPERATORS.items())
-    lines = [
-        f"| {', '.join(names)} | {told(work.element)} | {told(work.row)} | {work.source} |"
-        for work, names in rows.items()
-    ]
-    page = (Path(__file__).parents[3] / "docs" / "vector.md").read_text(encoding="utf-8")
-    assert [line for line in lines if line not in page] == []
 
 
 def test_notebooks_show_the_units() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -133,17 +134,61 @@ def _swiglu(m: Lanes, x: Any, y: Any) -> Any:
     return m.multiply(_sigmoid(m, x, top=x), y)
 
 
+def _hyperbolic(m: Lanes, x: Any, combine: Callable[[Lanes, Any, Any], Any]) -> Any:
+    e = m.exponential(x)
+    return m.multiply(0.5, combine(m, e, m.divide(1.0, e)))
+
+
+def _area(m: Lanes, x: Any, one: float) -> Any:
+    """Return log(x + sqrt(x * x + one)); the root of a negative number counts as 0."""
+    square = np.maximum(m.add(m.multiply(x, x), one), 0.0)
+    return m.exponential(m.add(x, m.root(square)), lambda total: np.log(np.maximum(total, 1e-9)))
+
+
+def _atanh(m: Lanes, x: Any) -> Any:
+    x = np.clip(x, -0.99, 0.99)
+    return m.multiply(0.5, m.exponential(m.divide(m.add(1.0, x), m.subtract(1.0, x)), np.log))
+
+
+def _lstm(m: Lanes, *operands: Any) -> Any:
+    """Return the state, from four products with the input, four with the last state, and the cell: in the order i, o, f, g."""
+    i, o, f, g = (m.add(x, y) for x, y in zip(operands[:4], operands[4:8], strict=True))
+    cell = m.add(m.multiply(_sigmoid(m, f), operands[8]), m.multiply(_sigmoid(m, i), _tanh(m, g)))
+    return m.multiply(_sigmoid(m, o), _tanh(m, cell))
+
+
+def _gru(m: Lanes, *operands: Any) -> Any:
+    """Return the state, from three products with the input, three with the last state, and this: in the order z, r, n."""
+    z, r = (_sigmoid(m, m.add(x, y)) for x, y in zip(operands[:2], operands[3:5], strict=True))
+    n = _tanh(m, m.add(operands[2], m.multiply(r, operands[5])))
+    return m.add(n, m.multiply(z, m.subtract(operands[6], n)))
+
+
+def _elu(m: Lanes, x: Any, factor: float = 1.0) -> Any:
+    return m.choose(x > 0, x, m.multiply(factor, m.subtract(m.exponential(x), 1.0)))
+
+
+def _all(combine: Callable[[Lanes, Any, Any], Any]) -> Callable[..., Any]:
+    return lambda m, *operands: reduce(lambda a, b: combine(m, a, b), operands)
+
+
+def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operation on the whole parts of numbers, which counts as a comparison."""
+    return lambda m, *operands: m.choose(True, function(*(np.asarray(x).astype(np.int64) for x in operands)), 0.0)
+
+
 WORDWISE: Mapping[str, Callable[..., Any]] = {
     "Add": Lanes.add,
     "Sub": Lanes.subtract,
-    "Sum": Lanes.add,
+    "Sum": _all(Lanes.add),
+    "Mean": lambda m, *operands: m.multiply(_all(Lanes.add)(m, *operands), 1 / len(operands)),
     "Mul": Lanes.multiply,
     "Neg": lambda m, x: m.multiply(-1.0, x),
     "Div": Lanes.divide,
     "Sqrt": Lanes.root,
     "Reciprocal": lambda m, x: m.divide(1.0, x),
-    "Max": Lanes.larger,
-    "Min": Lanes.smaller,
+    "Max": _all(Lanes.larger),
+    "Min": _all(Lanes.smaller),
     "Relu": lambda m, x: m.larger(x, 0.0),
     "Abs": lambda m, x: m.larger(x, -x),
     "Equal": lambda m, x, y: m.choose(x == y, 1.0, 0.0),
@@ -157,13 +202,32 @@ WORDWISE: Mapping[str, Callable[..., Any]] = {
     "Xor": lambda m, x, y: m.choose((x != 0) != (y != 0), 1.0, 0.0),
     "Where": lambda m, x, y, z: m.choose(x != 0, y, z),
     "Sign": lambda m, x: m.choose(x > 0, 1.0, np.where(x < 0, -1.0, 0.0)),
+    "ThresholdedRelu": lambda m, x: m.choose(x > 1.0, x, 0.0),
+    "IsNaN": lambda m, x: m.choose(np.isnan(x), 1.0, 0.0),
+    "IsInf": lambda m, x: m.choose(np.isinf(x), 1.0, 0.0),
+    "BitShift": _whole(lambda x, y: np.left_shift(x, abs(y))),
+    "BitwiseAnd": _whole(np.bitwise_and),
+    "BitwiseNot": _whole(np.bitwise_not),
+    "BitwiseOr": _whole(np.bitwise_or),
+    "BitwiseXor": _whole(np.bitwise_xor),
     "Exp": Lanes.exponential,
     "Log": lambda m, x: m.exponential(x, np.log),
     "Sin": lambda m, x: m.exponential(x, np.sin),
     "Cos": lambda m, x: m.exponential(x, np.cos),
+    "Asin": lambda m, x: m.exponential(np.clip(x, -1.0, 1.0), np.arcsin),
+    "Acos": lambda m, x: m.exponential(np.clip(x, -1.0, 1.0), np.arccos),
+    "Atan": lambda m, x: m.exponential(x, np.arctan),
+    "Tan": lambda m, x: m.divide(m.exponential(x, np.sin), m.exponential(x, np.cos)),
+    "Sinh": lambda m, x: _hyperbolic(m, x, Lanes.subtract),
+    "Cosh": lambda m, x: _hyperbolic(m, x, Lanes.add),
+    "Asinh": lambda m, x: _area(m, x, 1.0),
+    "Acosh": lambda m, x: _area(m, x, -1.0),
+    "Atanh": _atanh,
     "Floor": lambda m, x: m.convert(x, np.floor),
     "Ceil": lambda m, x: m.convert(x, np.ceil),
     "Round": Lanes.convert,
+    "Cast": Lanes.convert,
+    "Mod": lambda m, x, y: m.subtract(x, m.multiply(y, m.convert(m.divide(x, y), np.floor))),
     "Pow": lambda m, x, y: m.exponential(m.multiply(y, m.exponential(x, np.log))),
     "Clip": _clipped,
     "LeakyRelu": lambda m, x: m.larger(x, m.multiply(0.01, x)),
@@ -176,7 +240,11 @@ WORDWISE: Mapping[str, Callable[..., Any]] = {
     "SwiGLU": _swiglu,
     "QuickGelu": lambda m, x: _sigmoid(m, x, -1.702, x),
     "Gelu": _gelu,
-    "Elu": lambda m, x: m.choose(x > 0, x, m.multiply(1.0, m.subtract(m.exponential(x), 1.0))),
+    "Elu": _elu,
+    "Selu": lambda m, x: m.multiply(1.0507, _elu(m, x, 1.67326)),
+    "Celu": lambda m, x: m.choose(x > 0, x, m.multiply(2.0, m.subtract(m.exponential(m.multiply(0.5, x)), 1.0))),
+    "Shrink": lambda m, x: m.choose(x < -0.5, m.add(x, 0.5), m.choose(x > 0.5, m.subtract(x, 0.5), 0.0)),
+    "Softsign": lambda m, x: m.divide(x, m.add(1.0, m.larger(x, -x))),
     "Softplus": lambda m, x: m.exponential(m.add(1.0, m.exponential(x)), np.log),
     "Mish": _mish,
     "Erf": _erf,
@@ -184,6 +252,9 @@ WORDWISE: Mapping[str, Callable[..., Any]] = {
     "DequantizeLinear": lambda m, x: m.multiply(m.subtract(m.convert(x), 3.0), 0.1),
     "QuantizeLinear": lambda m, x: _clipped(m, m.add(m.convert(m.multiply(10.0, x)), 3.0), -128.0, 127.0),
     "RotaryEmbedding": lambda m, x, y, z: m.add(m.multiply(x, y), m.multiply(np.roll(x, 1), z)),
+    "RNN": lambda m, x, y: _tanh(m, m.add(x, y)),
+    "LSTM": _lstm,
+    "GRU": _gru,
 }
 """Operator -> its result at each element, from elements of the operands."""
 
@@ -234,13 +305,17 @@ def softmax_scale(m: Lanes, x: Values, total: Any) -> Values:
     return m.store(m.multiply(m.load(x), m.divide(1.0, total)))
 
 
+def _top_and_total(m: Lanes, x: Values, blocks: Sequence[slice] | None) -> tuple[Any, Any]:
+    """Return the maximum of a row, and the sum of exp(x - maximum)."""
+    if blocks is not None:
+        return _online(m, x, blocks)
+    top = m.largest(m.load(x))
+    return top, m.total(m.exponential(m.subtract(m.load(x), top)))
+
+
 def _log_softmax(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
     x = operands[0]
-    if blocks is None:
-        top = m.largest(m.load(x))
-        total = m.total(m.exponential(m.subtract(m.load(x), top)))
-    else:
-        top, total = _online(m, x, blocks)
+    top, total = _top_and_total(m, x, blocks)
     return m.store(m.subtract(m.load(x), m.add(top, m.exponential(total, np.log))))
 
 
@@ -248,13 +323,18 @@ def _shared(operands: Sequence[Values], place: int, default: float) -> Values:
     return operands[place] if place < len(operands) else np.full(operands[0].size, default)
 
 
-def _layer_norm(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
-    x = m.load(operands[0])
+def _moments(m: Lanes, values: Values) -> tuple[Any, Any]:
+    """Return the mean of a row, and 1 / its standard deviation."""
+    x = m.load(values)
     total, squares = m.total(x), m.total(m.multiply(x, x))
     mean, square = m.multiply(total, 1 / x.size), m.multiply(squares, 1 / x.size)
     variance = m.subtract(square, m.multiply(mean, mean))
-    scale = m.divide(1.0, np.sqrt(m.add(variance, 1e-5)))
-    scaled = m.multiply(m.subtract(m.load(x), mean), scale)
+    return mean, m.divide(1.0, np.sqrt(m.add(variance, 1e-5)))
+
+
+def _layer_norm(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
+    mean, scale = _moments(m, operands[0])
+    scaled = m.multiply(m.subtract(m.load(operands[0]), mean), scale)
     gains, shifts = (m.load(_shared(operands, place, 2.0 - place), place) for place in (1, 2))
     return m.store(m.add(m.multiply(scaled, gains), shifts))
 
@@ -264,6 +344,54 @@ def _rms_norm(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | No
     square = m.multiply(m.total(m.multiply(x, x)), 1 / x.size)
     scale = m.divide(1.0, np.sqrt(m.add(square, 1e-5)))
     return m.store(m.multiply(m.multiply(m.load(x), scale), m.load(_shared(operands, 1, 1.0), 1)))
+
+
+def _mean_variance(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
+    mean, scale = _moments(m, operands[0])
+    return m.store(m.multiply(m.subtract(m.load(operands[0]), mean), scale))
+
+
+def _unit_length(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
+    x = m.load(operands[0])
+    length = m.root(m.total(m.multiply(x, x)))
+    return m.store(m.multiply(m.load(x), m.divide(1.0, length)))
+
+
+def _quantised(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
+    """Return whole numbers from 0 to 255, for the range of a row."""
+    x = m.load(operands[0])
+    low, high = -m.largest(-x), m.largest(x)
+    scale = m.divide(1.0, m.multiply(1 / 255, max(m.subtract(high, low), 1e-9)))
+    return m.store(_clipped(m, m.add(m.convert(m.multiply(scale, m.load(x))), -np.rint(low * scale)), 0.0, 255.0))
+
+
+def _hardmax(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
+    place = _place(m, m.load(operands[0]), True)
+    x = m.load(operands[0])
+    return m.store(m.choose(np.arange(x.size) == place, 1.0, 0.0))
+
+
+def _local_response(m: Lanes, x: Values) -> Any:
+    total = m.add(1.0, m.multiply(1e-4 / x.size, m.total(m.multiply(x, x))))
+    return m.divide(x[x.size // 2], m.exponential(m.multiply(0.75, m.exponential(total, np.log))))
+
+
+def _interpolated(m: Lanes, x: Values) -> Any:
+    a, b, c, d = np.resize(x, 4)
+    left, right = (m.add(low, m.multiply(0.25, m.subtract(high, low))) for low, high in ((a, b), (c, d)))
+    return m.add(left, m.multiply(0.75, m.subtract(right, left)))
+
+
+def _running(kind: Operation, function: Callable[[Values], Values]) -> Program:
+    def run(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
+        return m.store(m._count(kind, function(m.load(operands[0]))))
+
+    return run
+
+
+def _log_sum(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
+    top, total = _top_and_total(m, operands[0], blocks)
+    return m.store(m.add(top, m.exponential(total, np.log)))
 
 
 def _reduced(value: Callable[[Lanes, Values], Any]) -> Program:
@@ -291,7 +419,17 @@ ROWS: Mapping[str, Program] = {
     "SoftmaxScale": lambda m, operands, blocks: softmax_scale(m, operands[0], 2.0),
     "LogSoftmax": _log_softmax,
     **dict.fromkeys(("LayerNormalization", "InstanceNormalization", "GroupNormalization"), _layer_norm),
+    "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _rms_norm,
+    "LpNormalization": _unit_length,
+    "DynamicQuantizeLinear": _quantised,
+    "Hardmax": _hardmax,
+    "LRN": _reduced(_local_response),
+    "Resize": _reduced(_interpolated),
+    "CumSum": _running("add", np.cumsum),
+    "CumProd": _running("multiply", np.cumprod),
+    "ReduceLogSum": _reduced(lambda m, x: m.exponential(m.total(x), np.log)),
+    "ReduceLogSumExp": _log_sum,
     "ReduceSum": _reduced(Lanes.total),
     "ReduceL1": _reduced(lambda m, x: m.total(m.larger(x, -x))),
     **dict.fromkeys(("ReduceMean", "AveragePool", "GlobalAveragePool"), _reduced(_mean)),
@@ -301,7 +439,7 @@ ROWS: Mapping[str, Program] = {
     "ArgMin": _reduced(lambda m, x: _place(m, x, False)),
     "ReduceProd": _reduced(_product),
     "ReduceSumSquare": _reduced(lambda m, x: m.total(m.multiply(x, x))),
-    "ReduceL2": _reduced(lambda m, x: m.root(m.total(m.multiply(x, x)))),
+    **dict.fromkeys(("ReduceL2", "LpPool", "GlobalLpPool"), _reduced(lambda m, x: m.root(m.total(m.multiply(x, x))))),
 }
 """Operator along rows -> its program. `TopK` executes the first of its maxima over all the comparisons."""
 
@@ -334,7 +472,7 @@ def execute(placed: Placement, seed: int = 0) -> Executed:
     """
     placed.check()
     layer, work = placed.layer, placed.work
-    if work != OPERATORS.get(layer.operator):
+    if work != OPERATORS.get(layer.operator) and (layer.operator not in OF_SEVERAL or work.row):
         placed.refuse("program", "a file states its operations; only those of the table have a program to execute")
     if layer.operator in ROWS and len(layer.operands) > TAKEN.get(layer.operator, 1):
         placed.refuse("program", f"{layer.operator} has at most {TAKEN.get(layer.operator, 1)} operands")
@@ -365,6 +503,8 @@ def execute(placed: Placement, seed: int = 0) -> Executed:
                 results[row] = program(lanes, operands[row], blocks)
             except TypeError:
                 placed.refuse("program", f"{layer.operator} has other operands than these {len(layer.operands)}")
+            if +lanes.operations != work.operations(1, layer.row, None if blocks is None else len(blocks)):
+                placed.refuse("program", f"a file states other operations than those of {layer.operator}")
             own = _span(layer.result, layer.rows, row)
             lanes.written += own - results[row].size  # a result may be narrower or wider, such as of an arg max
             traffic.leave(lanes, row, number, own)
@@ -377,9 +517,11 @@ def execute(placed: Placement, seed: int = 0) -> Executed:
     return Executed(counts, [operands[row] for row in range(layer.rows)], [results[row] for row in range(layer.rows)])
 
 
+OF_SEVERAL = frozenset("Sum Mean Max Min".split())
+"""Operators that combine any number of operands."""
 TAKEN = {"LayerNormalization": 3, "InstanceNormalization": 3, "GroupNormalization": 3, "RMSNormalization": 2}
 """Operator along rows -> its operands, if it has more than one: scales and shifts."""
-POSITIVE = frozenset("Div Sqrt Reciprocal Log Pow".split())
+POSITIVE = frozenset("Div Sqrt Reciprocal Log Pow Mod ReduceLogSum".split())
 """Operators that are executed on positive numbers."""
 
 

@@ -37,8 +37,8 @@ from tilewright_frontends.onnx.operators import builder_of
 from tilewright_frontends.onnx.unmapped import explain
 from tilewright_frontends.onnx.vectors import vector_of
 from tilewright_frontends.onnx.widths import with_widths
-from tilewright_frontends.products import Product, softmax_of, with_inputs
-from tilewright_frontends.vectors import Vectors
+from tilewright_frontends.products import Product, beyond, listed, with_inputs
+from tilewright_frontends.vectors import Vectors, uncounted
 from tilewright_frontends.views import MAX_MAKERS, View
 
 _NUMBERED = re.compile(r"[A-Za-z]*_?[0-9]*")
@@ -126,7 +126,7 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
         before = functools.reduce(operator.or_, (origin.get(value, 0) for value in values_read(node)), 0)
         few = before.bit_count() <= MAX_MAKERS
         inner: tuple[View, ...] = ()  # of the result of the part before
-        parts = read_operator(graph, node, name)
+        parts, named_so = read_operator(graph, node, name), False
         products = {part.values[-1] for part in parts if isinstance(part, Product)}
         results = [f"{name}/inner", *filter(None, node.output)]
         copied |= before if products and {*node.output} & ends - products else 0  # such as keys for a cache
@@ -137,19 +137,17 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
                 if number
                 else [*values_read(node)]
             )
-            label = content.name if content.name == name and not number else unique_name(content.name, taken, named)
+            label = name if content.name == name and not named_so else unique_name(content.name, taken, named)
+            named_so |= label == name
             if isinstance(part, Unmapped):
-                operations = None if part.operations is None else times * part.operations
-                unmapped.append(part.model_copy(update={"name": label, "operations": operations, "origin": place}))
-                vectors.add(
-                    softmax_of(label, part, parts[number - 1], times, place)
-                    if number
-                    else vector_of(graph, node, label, times, computed, place),
-                    values,
-                    results,
-                )
-                if number:  # the softmax of an attention
-                    inner = tuple(view.via(label, [len(view.axes) - 1]) for view in inner)
+                told, vector = listed(part, label, times, place)
+                if builder_of(node) is None:
+                    vector = vector_of(graph, node, label, times, graph.varying, place)
+                    told = uncounted(told, vector)
+                unmapped.append(told)
+                vectors.add(vector, values, results)
+                if number:
+                    inner = beyond(inner, label, vector)
                 elif few:
                     views |= edges.results(graph, node, label, views, part.reason, times)
             else:
@@ -160,7 +158,7 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
                 if number:
                     before = functools.reduce(operator.or_, (origin.get(value, 0) for value in part.values), before)
                 names = [layers[maker].name for maker in _ones(before)]
-                made = part.layer(problem, known, names, times, alone=few and len(parts) == 1)
+                made = part.layer(problem, known, names, times, alone=few and len(products) == 1)
                 weights = None if _NUMBERED.fullmatch(node.name) is None else _weights(problem, part.values, computed)
                 layers.append(made.model_copy(update={"origin": place.model_copy(update={"weights": weights})}))
                 fixed = {value for value in node.input if written[value] <= 1 and times == 1}

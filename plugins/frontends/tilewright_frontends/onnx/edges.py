@@ -19,9 +19,10 @@ ROWS = frozenset("LayerNormalization RMSNormalization".split())
 """Normalisations over the last axes, from attribute `axis` on."""
 PLANES: Mapping[str, int] = {"InstanceNormalization": 2, "GroupNormalization": 1}
 """Normalisation -> the first axis whose words it needs together."""
-OTHER = frozenset("Upsample Resize CumSum CumProd RotaryEmbedding LRN SwiGLU DynamicQuantizeLinear".split()) | {
-    operator for operator in WORK if "Norm" in operator or "Softmax" in operator
-}
+OTHER = frozenset(
+    "Upsample Resize CumSum CumProd RotaryEmbedding LRN SwiGLU DynamicQuantizeLinear QLinearConcat BiasSplitGelu "
+    "GatherBlockQuantized".split()
+) | {operator for operator in WORK if "Norm" in operator or "Softmax" in operator}
 """Operators with a known amount of work that need words in other places, too."""
 WORDWISE = frozenset(WORK) - OTHER | {"BatchNormalization", "Cast", "CastLike"}
 """Operators whose results depend on the operands' words in the same place."""

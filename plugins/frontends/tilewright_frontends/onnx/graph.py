@@ -68,6 +68,16 @@ class Graph:
     opset: int = 0
     fractions: Mapping[str, float | None] = field(default_factory=dict)
     ends: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+    @cached_property
+    def varying(self) -> frozenset[str]:
+        """Values that depend on inputs of the network."""
+        values = set(self.inputs)
+        for node in self.nodes:
+            if not values.isdisjoint(values_read(node)):
+                values.update(node.output)
+        return frozenset(values)
 
     @cached_property
     def makers(self) -> Mapping[str, NodeProto]:
@@ -305,9 +315,18 @@ def graph_of(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Gr
     elements = {value: kind.tensor_type.elem_type for value, kind in inference.types.items()}
     opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
     nodes, times = tuple(inference.nodes), tuple(inference.times)
-    ends = tuple(result.name for result in model.graph.output)
     return Graph(
-        name, nodes, shapes, partial, open_sizes, elements, times, values=inference.values, opset=opset, ends=ends
+        name,
+        nodes,
+        shapes,
+        partial,
+        open_sizes,
+        elements,
+        times,
+        values=inference.values,
+        opset=opset,
+        ends=tuple(result.name for result in model.graph.output),
+        inputs=tuple(value.name for value in _inputs(model.graph)),
     )
 
 

@@ -23,8 +23,8 @@ QUANTISERS = frozenset("Quant IntQuant BipolarQuant Trunc FloatQuant MultiThresh
 SAME = (
     frozenset(
         "Gelu FastGelu QuickGelu BiasGelu BiasAdd BiasSoftmax BiasDropout LayerNormalization SkipLayerNormalization "
-        "SimplifiedLayerNormalization SkipSimplifiedLayerNormalization GroupNorm SkipGroupNorm RotaryEmbedding "
-        "QLinearSigmoid QLinearLeakyRelu QLinearSoftmax QuantizeLinear DequantizeLinear Inverse Swish".split()
+        "SimplifiedLayerNormalization SkipSimplifiedLayerNormalization GroupNorm GroupNormalization SkipGroupNorm "
+        "MeanVarianceNormalization RotaryEmbedding QLinearSigmoid QLinearLeakyRelu QLinearSoftmax QuantizeLinear DequantizeLinear Inverse Swish".split()
     )
     | QUANTISERS
 )

@@ -9,13 +9,14 @@ from typing import Any
 from onnx import NodeProto
 
 from tilewright.schema.problem import Problem
+from tilewright.schema.vector import VectorLayer
 from tilewright.schema.workload import Unmapped
 from tilewright_frontends import nests
 from tilewright_frontends.nests import Shape, Unsupported, equal
 from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.microsoft import BLOCKED, channels_first, fused_operands
 from tilewright_frontends.onnx.node import attributes_of, operator_of
-from tilewright_frontends.products import Product, attended, in_order, transposed_layouts
+from tilewright_frontends.products import Product, attended, between, in_order, transposed_layouts
 from tilewright_frontends.views import Layout
 
 
@@ -56,6 +57,40 @@ def _conv(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     return _product(node, problem, in_order(problem, Inputs=Layout(pads=pads)))
 
 
+def _finished(builder: Builder) -> Builder:
+    """Return a builder with the work that an operator does on its result: an activation, or a change of the type."""
+
+    def build(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+        activation = attributes_of(node).get("activation", b"").decode()
+        kind = ACTIVATIONS.get(activation, activation) or LAST.get(node.op_type, "")
+        parts, result = builder(graph, node, name), graph.shapes.get(node.output[0])
+        if not kind or result is None:
+            return parts
+        return [*parts, between(f"{name}.{kind.lower()}", kind, [result], result)]
+
+    return build
+
+
+LAST = {
+    **dict.fromkeys(("QLinearConv", "QLinearMatMul", "QGemm"), "QuantizeLinear"),
+    **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), "DequantizeLinear"),
+    "GemmFastGelu": "Gelu",
+}
+"""Operator -> what it does with its sums."""
+ACTIVATIONS = {"silu": "Swish", "swish": "Swish", "none": ""}
+"""Activation -> its name in the table of operations, if it differs."""
+
+
+def _quantised(builder: Builder) -> Builder:
+    """Return a builder with the quantisation of the first operand."""
+
+    def build(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+        data, parts = graph.shape(node.input[0]), builder(graph, node, name)
+        return [between(f"{name}.quantise", "DynamicQuantizeLinear", [data], data, row=math.prod(data)), *parts]
+
+    return build
+
+
 def _pads(
     attributes: Mapping[str, Any],
     data: Shape,
@@ -86,9 +121,10 @@ def _deformed(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapp
     channels = weight[0] // groups, weight[1]
     positions, window = result[2:], weight[2:]
     nests.check_axes(len(positions))
-    samples = data[0] * data[1] * math.prod(positions) * math.prod(window)
-    reason = "reads the input at positions from memory, and interpolates"
-    sampling = Unmapped(name=f"{name}.samples", operator=operator_of(node), reason=reason, operations=8 * samples)
+    samples = data[0] * data[1], math.prod(positions), math.prod(window)
+    reason, kind = "reads the input at positions from memory, and interpolates", operator_of(node)
+    sampling = between(f"{name}.samples", "Resize", [data], samples, operator=kind, reason=reason, row=4)
+    sampling = sampling.model_copy(update={"operations": 8 * math.prod(samples)})
     problem = nests.sampled_convolution(name, data[0], groups, channels, positions, window)
     return [sampling, Product(problem, ("", node.input[1], node.output[0]), layouts={"Outputs": Layout()})]
 
@@ -167,7 +203,8 @@ def _packed_matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | U
     shape = int(attributes["K"]), int(attributes["N"])
     problem = nests.matmul(name, graph.shape(node.input[0]), shape)
     layouts = {"A": Layout(), "Z": Layout()}
-    return _product(node, problem, layouts, {"B": int(attributes.get("bits", 4))})
+    unpacked = between(f"{name}.dequantise", "DequantizeLinear", [shape], shape)
+    return [unpacked, *_product(node, problem, layouts, {"B": int(attributes.get("bits", 4))})]
 
 
 def _einsum(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -197,9 +234,19 @@ def _recurrent(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmap
     if not steps:
         raise Unsupported("it has no steps: there is nothing to compute")
     x, w, r = node.input[:3]
+    kind, state = node.op_type.removeprefix("DynamicQuantize"), (batch, hidden)
+    operands = {"LSTM": 9, "GRU": 7, "RNN": 2}[kind]
+    result = (batch, 2 * hidden) if kind == "LSTM" else state  # of an LSTM: state and cell
+    named = {"operator": f"{kind}.gates", "count": directions * steps}
+    gates = between(f"{name}.gates", kind, [state] * operands, state, **named)
+    if isinstance(gates.vector, VectorLayer):
+        gates = gates.model_copy(update={"vector": gates.vector.model_copy(update={"result": math.prod(result)})})
+    if "activations" in attributes_of(node):
+        gates = gates.model_copy(update={"vector": "it may have other activations than those of the table"})
     return [
         Product(nests.gemm(f"{name}.input", (steps * batch, inward), (inward, outward)), (x, w, ""), directions),
         Product(nests.gemm(f"{name}.state", (batch, hidden), (hidden, outward)), ("", r, ""), directions * steps),
+        gates,
     ]
 
 
@@ -257,9 +304,11 @@ def _projected_attention(graph: Graph, node: NodeProto, name: str) -> list[Produ
     shapes = [_heads((batch, tokens, width), heads) for width in widths]
     cached = graph.shape(past[0]) if past and past[0] else None
     key, value = (_after(cached, shape) for shape in shapes[1:])
-    projection = nests.gemm(f"{name}.qkv", (batch * tokens, inward), weight)
+    projection, made = nests.gemm(f"{name}.qkv", (batch * tokens, inward), weight), (batch * tokens, weight[1])
+    scaled = [between(f"{name}.scaled", "DequantizeLinear", [made], made)] if node.op_type == "QAttention" else []
     return [
         Product(projection, (node.input[0], node.input[1], "")),
+        *scaled,
         *attended(name, shapes[0], key, value, ("", "", "", node.output[0])),
     ]
 
@@ -291,8 +340,14 @@ def _grouped(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmappe
         batch, _, tokens, head = _heads(query, heads + 2 * groups)
         query, key = (batch, heads, tokens, head), (batch, groups, tokens, head)
         value = key
-    key, value = _after(past, _heads(key, groups)), _after(past_value, _heads(value, groups))
-    return attended(name, _heads(query, heads), key, value, (q, k, v, node.output[0]))
+    query, key = _heads(query, heads), _heads(key, groups)
+    turned = [
+        between(f"{name}.rotary_{side}", "RotaryEmbedding", [shape, shape[-2:], shape[-2:]], shape)
+        for side, shape in (("q", query), ("k", key))
+        if attributes.get("do_rotary")
+    ]
+    key, value = _after(past, key), _after(past_value, _heads(value, groups))
+    return [*turned, *attended(name, query, key, value, (q, k, v, node.output[0]))]
 
 
 Builder = Callable[[Graph, NodeProto, str], list[Product | Unmapped]]
@@ -303,30 +358,35 @@ for open dimensions, and a Python error if the node contradicts itself.
 """
 
 _MICROSOFT: dict[str, Builder] = {
-    **dict.fromkeys(("FusedConv", "QLinearConv"), _conv),
-    **dict.fromkeys(("FusedGemm", "QGemm"), _gemm),
-    **dict.fromkeys(("FusedMatMul", "TransposeMatMul", "GemmFastGelu", "MatMulInteger16"), _matmul),
-    **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _matmul),
+    **dict.fromkeys(("FusedConv", "QLinearConv"), _finished(_conv)),
+    **dict.fromkeys(("FusedGemm", "QGemm"), _finished(_gemm)),
+    **dict.fromkeys(("FusedMatMul", "TransposeMatMul", "MatMulInteger16"), _matmul),
+    **dict.fromkeys(("GemmFastGelu", "MatMulIntegerToFloat"), _finished(_matmul)),
+    "DynamicQuantizeMatMul": _quantised(_finished(_matmul)),
     **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _packed_matmul),
     **dict.fromkeys(("Attention", "QAttention"), _projected_attention),
     "MultiHeadAttention": _multi_head,
     "GroupQueryAttention": _grouped,
-    "DynamicQuantizeLSTM": _recurrent,
+    "DynamicQuantizeLSTM": _quantised(_recurrent),
 }
 _ONNX: dict[str, Builder] = {
-    **dict.fromkeys(("Conv", "QLinearConv", "ConvInteger", "CausalConvWithState"), _conv),
+    **dict.fromkeys(("Conv", "ConvInteger"), _conv),
+    **dict.fromkeys(("QLinearConv", "CausalConvWithState"), _finished(_conv)),
     "ConvTranspose": _conv_transpose,
     "DeformConv": _deformed,
     "LinearAttention": _unsupported("products in a recurrence, which are not mapped"),
     "Gemm": _gemm,
-    **dict.fromkeys(("MatMul", "QLinearMatMul", "MatMulInteger"), _matmul),
+    **dict.fromkeys(("MatMul", "MatMulInteger"), _matmul),
+    "QLinearMatMul": _finished(_matmul),
     "Einsum": _einsum,
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
     "Attention": _attention,
     "ai.onnx.preview.FlexAttention": _attention,
 }
 BUILDERS = (
-    _ONNX | {f"{BLOCKED}.Conv": _conv} | {f"com.microsoft.{kind}": builder for kind, builder in _MICROSOFT.items()}
+    _ONNX
+    | {f"{BLOCKED}.Conv": _finished(_conv)}
+    | {f"com.microsoft.{kind}": builder for kind, builder in _MICROSOFT.items()}
 )
 """Operator, with its domain unless that is ONNX's -> builder."""
 

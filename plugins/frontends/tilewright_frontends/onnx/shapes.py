@@ -98,7 +98,9 @@ class Pass:
     def _inferred(self, node: NodeProto) -> Mapping[str, TypeProto]:
         """Return the types of the results that can be inferred."""
         types = self._of_schema(node) if is_standard(node) else {}
-        return types or microsoft.inferred(node, self.types)
+        if types and all(size_of(value_type) is not None for value_type in types.values()):
+            return types
+        return {**types, **microsoft.inferred(node, self.types)}
 
     def _of_schema(self, node: NodeProto) -> Mapping[str, TypeProto]:
         versions = {opset.domain: opset.version for opset in self.opsets}

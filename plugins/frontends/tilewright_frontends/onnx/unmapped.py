@@ -23,7 +23,7 @@ PLUMBING = frozenset(
     "GatherElements GatherND ScatterElements ScatterND Expand Tile Pad Cast CastLike Dropout DepthToSpace SpaceToDepth "
     "Range NonZero OneHot EyeLike Compress ReverseSequence Trilu SequenceConstruct SequenceAt SequenceEmpty SequenceInsert "
     "SequenceErase SequenceLength SplitToSequence ConcatFromSequence Optional OptionalGetElement OptionalHasElement "
-    "CenterCropPad TensorScatter Scatter BitCast QLinearConcat GatherBlockQuantized ExpandDims ReorderInput ReorderOutput".split()
+    "CenterCropPad TensorScatter Scatter BitCast ExpandDims ReorderInput ReorderOutput".split()
 )
 WINDOWS = frozenset("MaxPool AveragePool LpPool QLinearAveragePool NhwcMaxPool".split())
 REDUCTIONS = frozenset(
@@ -35,9 +35,12 @@ WORK: dict[str, int] = dict.fromkeys(
     "Relu LeakyRelu PRelu ThresholdedRelu Clip Abs Neg Add Sub Mul Div Max Min Sum Mean Mod Pow Sqrt Reciprocal Exp Log "
     "Sin Cos Tan Floor Ceil Round Sign Not And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Where IsNaN IsInf "
     "BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Upsample Resize CumSum CumProd QLinearAdd QLinearMul QLinearWhere "
-    "BiasAdd BiasDropout".split(),
+    "BiasAdd BiasDropout GatherBlockQuantized".split(),
     1,
 ) | {
+    "QLinearConcat": 4,
+    "BiasSplitGelu": 8,
+    "SkipGroupNorm": 7,
     "BatchNormalization": 2,
     "QuantizeLinear": 2,
     "DynamicQuantizeLinear": 4,
@@ -82,11 +85,25 @@ WORK: dict[str, int] = dict.fromkeys(
 """Approximate scalar operations per element of the result."""
 
 
+def converts(graph: Graph, node: NodeProto) -> bool:
+    """Return whether a cast changes the type of elements, as far as it is known."""
+    kinds = [graph.elements.get(value, 0) for value in (*node.input[:1], *node.output[:1])]
+    return node.op_type in ("Cast", "CastLike") and len(set(kinds)) == 2
+
+
+def moves(graph: Graph, node: NodeProto) -> bool:
+    """Return whether an operator moves or names words, and computes nothing."""
+    operator = operator_of(node).removeprefix("com.microsoft.").removeprefix("nchwc.")
+    if operator in ("Resize", "Upsample"):
+        return attributes_of(node).get("mode", b"nearest") == b"nearest"
+    return operator in PLUMBING and not converts(graph, node)
+
+
 def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
     """Return the reason, and the estimated scalar operations (None if unknown)."""
     operator = operator_of(node).removeprefix("com.microsoft.").removeprefix("nchwc.")
     result = _elements(graph, node.output[0]) if node.output else None
-    if operator in PLUMBING:
+    if moves(graph, node):
         return "moves or names data, computes nothing", 0
     if operator in CONTROL or any(graphs_of(node)):
         return _control(graph, node), None
@@ -95,6 +112,8 @@ def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
     if operator in WINDOWS:
         window = math.prod(attributes_of(node).get("kernel_shape", ()))
         return "a window without weights", None if result is None else result * window
+    if operator in ("Cast", "CastLike"):
+        return "works element by element", result
     if operator in WORK:
         return "works element by element", None if result is None else result * WORK[operator]
     if node.op_type in QUANTISERS:
