@@ -152,6 +152,8 @@ def test_the_reference_has_the_summaries_of_docstrings(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
     assert module["updated"](text) == text, "python docs/reference/summaries.py writes the tables"
+    if page.stem == "operations":  # a table of data
+        return
     assert "| name | summary |" in text and "{eval-rst}" not in text
     assert module["updated"](text).count(".. auto") == module["as_directives"](text).count(".. auto") > 15
 

@@ -60,6 +60,10 @@ ROWS: list[tuple[str, dict[str, tuple[int, ...]], dict[str, Any], tuple[int, int
     ("AveragePool", {}, {"kernel_shape": [3, 3]}, (432, 9)),
     ("GlobalAveragePool", {}, {}, (12, 64)),
     ("GlobalMaxPool", {}, {}, (12, 64)),
+    ("LRN", {}, {"size": 3}, (ELEMENTS, 3)),
+    ("LpNormalization", {}, {"axis": 1}, (128, 6)),
+    ("MeanVarianceNormalization", {}, {}, (6, 128)),
+    ("Hardmax", {}, {}, (96, 8)),
 ]
 
 
@@ -73,8 +77,9 @@ def test_rows(
 
 
 def test_what_is_no_vector_layer_stays_listed(tmp_path: Path) -> None:
-    work = load(tmp_path, "LRN", {}, size=3)
-    assert not work.vectors and [part.operator for part in work.unmapped] == ["LRN"]
+    work = load(tmp_path, "GridSample", {"g": (2, 4, 4, 2)})
+    (part,) = work.unmapped
+    assert not work.vectors and part.operator == "GridSample" and part.reason.endswith("positions that are computed")
 
 
 def test_dependences_look_through_operators_that_move_words(tmp_path: Path) -> None:

@@ -195,10 +195,10 @@ def connected(
         values: list[Hashable] = [*(read if given is None else given), *([inner] if number else [])]
         if isinstance(part, Unmapped):
             name = unique_name(part.name, taken)
-            told, vector = listed(part, name, times, origin)
+            named, vector = listed(part, name, times, origin)
             if vectors is not None:
                 vectors.add(vector, values, [inner, *made])
-            unmapped.append(told)
+            unmapped.append(named)
             passed[result] = beyond(passed.get(result, ()), name, vector)
             continue
         problem = part.problem.model_copy(update={"name": unique_name(part.problem.name, taken)})

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.random_vectors import REFERENCES, judged
 from tilewright.errors import NotConformableError
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.vector import OPERATORS, Operand, VectorLayer
 from tilewright_costmodels.vector.counts import Placement, VectorCounts, counts_of
 from tilewright_costmodels.vector.execution import PROGRAMS, execute
@@ -90,6 +91,15 @@ def _norm(x: Any, y: Any, z: Any) -> Any:
     return (x - x.mean()) / np.sqrt(x.var() + 1e-5) * y + z
 
 
+def _lstm_cell(*x: Any) -> Any:
+    return _sigmoid(x[2] + x[6]) * x[8] + _sigmoid(x[0] + x[4]) * np.tanh(x[3] + x[7])
+
+
+def _gru(*x: Any) -> Any:
+    z = _sigmoid(x[0] + x[3])
+    return (1 - z) * np.tanh(x[2] + _sigmoid(x[1] + x[4]) * x[5]) + z * x[6]
+
+
 @pytest.mark.parametrize(
     ("operator", "operands", "value"),
     [
@@ -109,6 +119,23 @@ def _norm(x: Any, y: Any, z: Any) -> Any:
         ("ReduceL2", 1, lambda x: [np.linalg.norm(x)]),
         ("GlobalAveragePool", 1, lambda x: [x.mean()]),
         ("ReduceMin", 1, lambda x: [x.min()]),
+        ("ReduceLogSumExp", 1, lambda x: [np.log(np.exp(x).sum())]),
+        ("LpNormalization", 1, lambda x: x / np.linalg.norm(x)),
+        ("MeanVarianceNormalization", 1, lambda x: (x - x.mean()) / np.sqrt(x.var() + 1e-5)),
+        ("Hardmax", 1, lambda x: x == x.max()),
+        ("LRN", 1, lambda x: [x[3] / (1 + 1e-4 / 7 * (x * x).sum()) ** 0.75]),
+        ("CumSum", 1, np.cumsum),
+        ("Sinh", 1, np.sinh),
+        ("Cosh", 1, np.cosh),
+        ("Asinh", 1, np.arcsinh),
+        ("Softsign", 1, lambda x: x / (1 + abs(x))),
+        ("Selu", 1, lambda x: 1.0507 * np.where(x > 0, x, 1.67326 * np.expm1(x))),
+        ("Celu", 1, lambda x: np.where(x > 0, x, 2 * np.expm1(x / 2))),
+        ("Mod", 2, lambda x, y: x - y * np.floor(x / y)),
+        ("Mean", 3, lambda x, y, z: (x + y + z) / 3),
+        ("RNN", 2, lambda x, y: np.tanh(x + y)),
+        ("LSTM", 9, lambda *x: _sigmoid(x[1] + x[5]) * np.tanh(_lstm_cell(*x))),
+        ("GRU", 7, lambda *x: _gru(*x)),
     ],
 )
 def test_programs_compute_their_operators(operator: str, operands: int, value: Any) -> None:
@@ -116,7 +143,10 @@ def test_programs_compute_their_operators(operator: str, operands: int, value: A
     given = tuple(
         Operand(name=f"X{place}", words=row if place else rows * row, shared=place > 0) for place in range(operands)
     )
-    layer = VectorLayer(name="v", operator=operator, rows=rows, row=row, operands=given, result=rows * row)
+    work = OPERATORS[operator]
+    if operator == "Mean":
+        work = work.model_copy(update={"element": FrozenDict({"add": operands - 1, "multiply": 1})})
+    layer = VectorLayer(name="v", operator=operator, work=work, rows=rows, row=row, operands=given, result=rows * row)
     executed = execute(Placement(layer, machine(), machine().units[0], "oracle"))
     for xs, result in zip(executed.operands, executed.results, strict=True):
         np.testing.assert_allclose(result, value(*xs), rtol=1e-9)

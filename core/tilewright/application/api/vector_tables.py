@@ -17,8 +17,6 @@ from tilewright.schema.workload import Unmapped, Workload
 from tilewright.tables import Column, Shown, Table, csv_text, numbers
 from tilewright.values import attributes, grouped
 
-NO_WORK = "no shape, or no row in the table of operations"
-"""Why an operator is no vector layer."""
 VECTOR = "a vector layer"
 NO_UNIT = "a vector layer, and the architecture has no vector unit"
 
@@ -50,7 +48,10 @@ def vector_tables(totals: VectorTotals) -> list[Table | str]:
     parts: list[Table | str] = (
         ["", Table.of(columns, list(kinds.items()), "vector layers", total=True)] if kinds else []
     )
-    return [*parts, *_told(totals)]
+    missing = Counter(part.operator for part in left_out(totals.workload, totals)[1] if part.operations != 0)
+    names = [name if count == 1 else f"{name} ({count})" for name, count in missing.items()]
+    left = [f"these totals are without {', '.join(names)}, which are not counted"] if names else []
+    return [*parts, *_told(totals), *left]
 
 
 def group_vector_tables(made: GroupVectors) -> list[Table | str]:
@@ -127,21 +128,13 @@ def vector_rows(vectors: Sequence[CountedVector]) -> list[VectorRow]:
     ]
 
 
-def unmapped_table(workload: Workload, totals: VectorTotals) -> list[Table | str]:
-    """Return the unmapped operators by kind, with their fraction of all scalar operations.
+def left_out(workload: Workload, totals: VectorTotals) -> tuple[list[Unmapped], list[Unmapped]]:
+    """Return the unmapped operators, with vector layers that are in no such list, and those that nothing counts.
 
-    With vector units, those that are counted as vector layers are left out, and the others have the reason.
+    The latter tell why the model does not count their vector layer, if they have one.
     """
     counted = {name for vector in totals.valid for name in vector.layer.operators or (vector.layer.name,)}
     refused = {name: reason for layer, reason in totals.uncounted() for name in layer.operators or (layer.name,)}
-
-    def reason_of(part: Unmapped) -> str:
-        if not totals.vectors or part.operations == 0:
-            return part.reason
-        if part.reason == VECTOR:
-            return f"not counted: {refused.get(part.name, NO_WORK)}"
-        return f"{part.reason}; not counted: {refused.get(part.name, NO_WORK)}"
-
     own = [
         Unmapped(
             name=vector.name,
@@ -152,12 +145,28 @@ def unmapped_table(workload: Workload, totals: VectorTotals) -> list[Table | str
         for vector in workload.vectors
         if not vector.operators
     ]
-    left = [part for part in (*workload.unmapped, *own) if part.name not in counted]
+    every = [*workload.unmapped, *own]
+    left = [
+        part.model_copy(update={"reason": f"{part.reason}; not counted: {refused[part.name]}"})
+        if part.name in refused
+        else part
+        for part in every
+        if part.name not in counted
+    ]
+    return every, left
+
+
+def unmapped_table(workload: Workload, totals: VectorTotals) -> list[Table | str]:
+    """Return the unmapped operators by kind, with their fraction of all scalar operations.
+
+    With vector units, those that are counted as vector layers are left out, and the others have the reason.
+    """
+    every, left = left_out(workload, totals)
     if not left:
         return []
-    groups = grouped(((part.operator, reason_of(part)), part.operations) for part in left)
+    groups = grouped(((part.operator, part.reason), part.operations) for part in left)
     known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
-    work = sum(part.operations or 0 for part in (*workload.unmapped, *own)) + workload.macs
+    work = sum(part.operations or 0 for part in every) + workload.macs
     columns = ("operator", numbers("count"), numbers("% of work", decimals=1), Column("reason", wrapped=True))
     table = Table(*columns, title="not counted" if totals.vectors else "not mapped")
     for (operator, reason), operations in known.most_common():

@@ -16,14 +16,14 @@ from tilewright_frontends.aliases import Aliases
 from tilewright_frontends.mlir import affine, aten, buffers, comet, loops, moves, onnx_dialect
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
-from tilewright_frontends.mlir.unmapped import explain, is_listed
+from tilewright_frontends.mlir.unmapped import CONTROL, explain, is_listed
 from tilewright_frontends.mlir.vectors import unordered, vector_of
 from tilewright_frontends.mlir.widths import with_widths
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 from tilewright_frontends.onnx import edges
 from tilewright_frontends.products import Parts, Product, connected
 from tilewright_frontends.pt2.moves import passed_on
-from tilewright_frontends.vectors import Vectors
+from tilewright_frontends.vectors import Vectors, uncounted
 from tilewright_frontends.views import REPEATED, View, passed
 
 MAX_OPERATIONS = 200_000
@@ -327,6 +327,9 @@ class _Reader:
             name = self._leave(operation, reason or said, operations, call)
             place = self._origin(operation)
             vector = vector_of(operation, name, call.shape, call.makers.get, call.times, place)
+            is_onnx = operation.name.startswith(onnx_dialect.PREFIX) and not onnx_dialect.is_product(operation.name)
+            if (reason is None or is_onnx) and operation.kind.lower() not in CONTROL:
+                self.unmapped[-1] = uncounted(self.unmapped[-1], vector)
             self.vectors.add(vector, [*operation.operands, *inner], operation.results)
         else:
             self.vectors.add(None, operation.operands, operation.results)

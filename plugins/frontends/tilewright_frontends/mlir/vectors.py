@@ -11,7 +11,7 @@ from tilewright_frontends.mlir import aten, comet, moves, onnx_dialect
 from tilewright_frontends.mlir.tree import OpenShape, Operation, Value
 from tilewright_frontends.onnx.vectors import vector_of as of_onnx
 from tilewright_frontends.pt2.vectors import vector_of as of_aten
-from tilewright_frontends.vectors import vector_layer
+from tilewright_frontends.vectors import NO_ROW, NO_SHAPE, vector_layer
 
 NAMES = {
     **{name: name.capitalize() for name in "add sub mul div erf exp log sigmoid tanh floor ceil abs softmax".split()},
@@ -52,18 +52,18 @@ def vector_of(
     maker: Callable[[Value], Operation | None],
     times: int,
     origin: Origin,
-) -> VectorLayer | None:
-    """Return the vector layer of an operation; None: it has none, or a shape is not known."""
+) -> VectorLayer | str:
+    """Return the vector layer of an operation, or why it has none."""
     if operation.regions or not operation.results:
-        return None
+        return NO_ROW
     if operation.name.startswith(onnx_dialect.PREFIX):
         shapes = [shape_of(value) for value in (*operation.operands, *operation.results)]
         try:
             graph = onnx_dialect.graph(operation, shapes, maker, name, name)
-        except TilewrightError:  # it is malformed, and listed as such
-            return None
+        except TilewrightError as error:
+            return str(error)
         computed = {f"x{place}" for place, value in enumerate(operation.operands) if not _is_constant(maker(value))}
-        return of_onnx(graph, graph.nodes[0], name, times, computed, origin) if graph.nodes else None
+        return of_onnx(graph, graph.nodes[0], name, times, computed, origin) if graph.nodes else NO_SHAPE
     if operation.name.startswith(aten.PREFIX):
         node, _ = aten.call(operation, lambda value: moves.fixed(shape_of(value)), maker)
         return of_aten(node.operator, node.arguments, node.shapes.get, node.results, name, origin, times)
@@ -72,8 +72,10 @@ def vector_of(
     operands = operation.operands[:2] if operation.name.startswith(comet.PREFIX) else operation.operands  # then labels
     given = [moves.fixed(shape_of(value)) for value in operands if not value.buffer]
     known = [shape for shape in given if shape is not None]
-    if kind in (None, "Softmax") or result is None or len(known) < len(given):
-        return None
+    if kind in (None, "Softmax"):
+        return NO_ROW
+    if result is None or len(known) < len(given):
+        return NO_SHAPE
     return vector_layer(name, kind or "", [(shape, False) for shape in known], result, count=times, origin=origin)
 
 

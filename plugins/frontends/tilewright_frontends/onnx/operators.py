@@ -237,8 +237,9 @@ def _recurrent(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmap
     kind, state = node.op_type.removeprefix("DynamicQuantize"), (batch, hidden)
     operands = {"LSTM": 9, "GRU": 7, "RNN": 2}[kind]
     result = (batch, 2 * hidden) if kind == "LSTM" else state  # of an LSTM: state and cell
-    named = {"operator": f"{kind}.gates", "count": directions * steps}
-    gates = between(f"{name}.gates", kind, [state] * operands, state, **named)
+    gates = between(
+        f"{name}.gates", kind, [state] * operands, state, operator=f"{kind}.gates", count=directions * steps
+    )
     if isinstance(gates.vector, VectorLayer):
         gates = gates.model_copy(update={"vector": gates.vector.model_copy(update={"result": math.prod(result)})})
     if "activations" in attributes_of(node):

@@ -158,8 +158,8 @@ def _row(graph: Graph, node: NodeProto, operator: str, data: Shape, attributes: 
         return math.prod(data[axis:]) if older else data[axis], 1
     match operator:
         case "CumSum" | "CumProd":
-            axis = _number(graph, node, 1)
-            return (data[int(axis) % len(data)] if axis is not None and data else 0), 1
+            along = _number(graph, node, 1)
+            return (0 if along is None else data[int(along) % len(data)]), 1
         case "DynamicQuantizeLinear":
             return math.prod(data), 1
         case "InstanceNormalization":

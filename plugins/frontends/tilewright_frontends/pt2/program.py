@@ -20,7 +20,7 @@ from tilewright_frontends.pt2.moves import tensors_in
 from tilewright_frontends.pt2.operators import Node, builder_of, names_of
 from tilewright_frontends.pt2.sizes import OpenSizeError, shape_of, symbols_of
 from tilewright_frontends.pt2.vectors import vector_of
-from tilewright_frontends.vectors import Vectors
+from tilewright_frontends.vectors import Vectors, uncounted
 from tilewright_frontends.views import View, passed
 
 MAX_NODES = 200_000
@@ -110,6 +110,9 @@ def _first_sizes(program: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield value["sizes"][0]
 
 
+CONTROL = "control flow: its subgraph is not read"
+
+
 class _Reader:
     """Collector of layers and unmapped operators. `origins`: tensor -> layers it depends on."""
 
@@ -148,8 +151,9 @@ class _Reader:
             said, operations = self._explained(operator or target, results, read)
             name = unique_name(label, self.taken)
             told = Unmapped(name=name, operator=target, reason=reason or said, operations=operations, origin=place)
-            self.unmapped.append(told)
-            self.vectors.add(vector_of(operator, arguments, self._known_shape, results, name, place), read, results)
+            vector = vector_of(operator, arguments, self._known_shape, results, name, place)
+            self.unmapped.append(told if reason or said == CONTROL else uncounted(told, vector))
+            self.vectors.add(vector, read, results)
             known = {value: shape for value in (*read, *results) if (shape := self._known_shape(value)) is not None}
             self._pass(Node(operator if space == "aten" else "", overload, arguments, known, results), name, before)
         self.origins |= dict.fromkeys(results, before)
@@ -218,7 +222,7 @@ class _Reader:
         if operator in REDUCTIONS:
             return "a reduction without weights", self._elements(read[:1])
         if operator in ("cond", "while_loop", "scan", "map_impl"):
-            return "control flow: its subgraph is not read", None
+            return CONTROL, None
         return "not a product of tensors over affine loops", self._elements(results)
 
     def _elements(self, names: Sequence[str]) -> int | None:

@@ -10,7 +10,7 @@ from tilewright.schema.origin import Origin
 from tilewright.schema.vector import VectorLayer
 from tilewright_frontends.nests import Shape
 from tilewright_frontends.pt2.moves import tensors_in
-from tilewright_frontends.vectors import SOFTMAX, vector_layer
+from tilewright_frontends.vectors import NO_ROW, NO_SHAPE, SOFTMAX, vector_layer
 
 NAMES: Mapping[str, str] = {
     **{
@@ -62,8 +62,8 @@ def vector_of(
     name: str,
     origin: Origin,
     times: int = 1,
-) -> VectorLayer | None:
-    """Return the vector layer of an operator; None: it has none, or a shape is not known.
+) -> VectorLayer | str:
+    """Return the vector layer of an operator, or why it has none.
 
     Args:
         arguments: tensors by name, and constants, as ATen's schema names them.
@@ -73,8 +73,10 @@ def vector_of(
     read = list(tensors_in(arguments.values()))
     shapes = [shape for value in read if (shape := shape_of(value)) is not None]
     result = shape_of(results[0]) if results else None
-    if kind is None or result is None or not shapes or len(shapes) < len(read):
-        return None
+    if kind is None:
+        return NO_ROW
+    if result is None or not shapes or len(shapes) < len(read):
+        return NO_SHAPE
     data, row, first = shapes[0], 1, 1
     if kind == "Pow" and (arguments.get("exponent") == 2 or arguments.get("argument1") == 2):
         kind = "Mul"
