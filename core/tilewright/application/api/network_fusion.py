@@ -26,7 +26,7 @@ from tilewright.application.run.case_costs import LayerCost
 from tilewright.application.run.group_search import build_group_mapper
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.application.run.resident import Intermediate, ResidentNetwork, group_of
-from tilewright.application.run.tiled_network import TiledPart, TiledRun, Unsearched, tiled_runs, with_runs
+from tilewright.application.run.tiled_network import TiledPart, TiledSearch, Unsearched, tiled_runs, with_runs
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason, TilewrightError
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.reports.costs import COSTS
@@ -167,6 +167,8 @@ class NetworkFusion(Tabular):
             result is known to have a choice, because the workload does not state whose results are read. With `claimed_by`, it is the claim of plugins that are
             not built in, and nothing is `proved`.
         unsearched: layers for which no shared loops were searched, and why.
+        searched_bound: with `parts`, lower bound on the objective in the spaces that were searched: results that stay whole, and
+            for layers that follow one another `searched_spaces`.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
         certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
 
@@ -192,6 +194,8 @@ class NetworkFusion(Tabular):
     unwritten: OutputError | None = None
     parts: tuple[TiledPart, ...] = ()
     unsearched: tuple[Unsearched, ...] = ()
+    searched_bound: float | None = None
+    searched_spaces: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
@@ -212,6 +216,11 @@ class NetworkFusion(Tabular):
         return None if self.bound is None else max(0.0, gap_of(self.value, self.bound) or 0.0)
 
     @property
+    def searched_gap(self) -> float | None:
+        """Largest possible further saving in the spaces that were searched, as a fraction."""
+        return None if self.searched_bound is None else max(0.0, gap_of(self.value, self.searched_bound) or 0.0)
+
+    @property
     def proved(self) -> bool:
         """Whether no choice of residents costs less."""
         return self.gap is not None and self.gap < PROOF_TOLERANCE and self.claimed_by is None
@@ -224,7 +233,8 @@ class NetworkFusion(Tabular):
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map NET --fuse --json`."""
         return FusedNetworkOutput(
-            **self.gain.figures() | attributes(self, "saved energy_pj cycles bound gap proved claimed_by"),
+            **self.gain.figures()
+            | attributes(self, "saved energy_pj cycles bound gap proved claimed_by searched_bound searched_gap"),
             fused=self.value,
             residents=[
                 Resident(maker=resident.maker, readers=list(resident.operands), words=resident.words)
@@ -307,7 +317,9 @@ class NetworkFusion(Tabular):
     def _proved(self) -> str:
         count = len(self.gain.may_stay)
         if self.parts:
-            return f"of all fusion in {self.gain.home}, proved: {proof(self.gap, self.claimed_by)}"
+            of_all = f"of all fusion in {self.gain.home}, proved: {proof(self.gap, self.claimed_by)}"
+            within = f"with results that stay whole, and of {'; '.join(self.searched_spaces)}"
+            return f"{of_all}; {within}: {proof(self.searched_gap, self.claimed_by)}"
         some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
         return f"in the layers' map spaces, proved among {some}: {proof(self.gap, self.claimed_by)}"
 
@@ -371,10 +383,11 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         files.clear()
     gain = gain_of(network)
     placed = network.place()
-    runs, refused = list[TiledRun](), list[Unsearched]()
+    tiled = TiledSearch((), (), placed.bound, ())
     if not plan.workload.unknown:
-        runs, refused = tiled_runs(network, placed, build_group_mapper(), settings["seconds"])
-    placed, parts = with_runs(placed, network, runs), tuple(part for run in runs for part in run.parts)
+        tiled = tiled_runs(network, placed, build_group_mapper(), settings["seconds"])
+    runs, parts = tiled.runs, tuple(part for run in tiled.runs for part in run.parts)
+    placed = with_runs(placed, network, runs)
     bound = placed.bound if gain.has_choice else None
     fusion = NetworkFusion(
         workload=plan.workload,
@@ -388,7 +401,9 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         group=None if runs else group_of(network, placed),
         claimed_by=network.claimed_by,
         parts=parts,
-        unsearched=tuple(refused),
+        unsearched=tiled.unsearched,
+        searched_bound=min(placed.value, tiled.bound) if parts else None,
+        searched_spaces=tiled.spaces,
     )
     if plan.named and not runs and not network.configuration.constraints.uneven:
         fusion = replace(fusion, certificate=_certificate(fusion, network, settings))

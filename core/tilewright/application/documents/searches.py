@@ -536,6 +536,10 @@ class FusedNetworkOutput(GainOutput):
     """Largest possible further saving, as a fraction."""
     proved: bool
     """Whether no choice costs less."""
+    searched_bound: float | None
+    """If layers share loops, lower bound in the spaces that were searched."""
+    searched_gap: float | None
+    """Largest possible further saving there, as a fraction."""
     residents: list[Resident]
     """Results that stay."""
     groups: list[NetworkGroupOutput]

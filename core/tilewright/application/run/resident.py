@@ -58,7 +58,7 @@ class Intermediate:
 class Placement:
     """Chosen residents, with the cost of each layer in order.
 
-    `bound` is a lower bound of the network over all choices of residents.
+    `bound` is a lower bound of the network over all choices of residents, and `bounds` are those of its layers.
     """
 
     residents: tuple[Intermediate, ...]
@@ -67,6 +67,7 @@ class Placement:
     cycles: float
     value: float
     bound: float
+    bounds: tuple[float, ...] = ()
 
 
 def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Tensor], int]) -> list[Intermediate]:
@@ -336,7 +337,7 @@ class ResidentNetwork:
             self.cases.ask(missing)
             if any(case not in self.costs for case in missing):
                 break  # interrupted
-        bound, _ = self._least(lambda at, live: (self.bound(at, live), 0.0))
+        bound, least = self._least(lambda at, live: (self.bound(at, live), 0.0))
         value, lives = self._least(self._known)
         if self.configuration.objective == CYCLES:
             self._save_energy([self.case(at, live) for at, live in enumerate(lives)])
@@ -349,6 +350,7 @@ class ResidentNetwork:
             math.fsum(count * cost.cycles for count, cost in zip(counts, costs, strict=True)),
             value,
             min(bound, value),
+            tuple(self.bound(at, live) for at, live in enumerate(least)),
         )
 
     def _save_energy(self, cases: Sequence[Case]) -> None:

@@ -19,6 +19,7 @@ from tilewright.application.run.network_groups import LeftOut, NetworkGroup, gro
 from tilewright.application.run.resident import Placement, ResidentNetwork
 from tilewright.errors import NotConformableError
 from tilewright.interrupts import stop_requested
+from tilewright.plugin.groupmapper import GroupResult
 from tilewright.reports import Report
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping, Path
@@ -76,6 +77,23 @@ class Unsearched:
         return f"no shared loops of {self.layers[0]} to {self.layers[-1]} were searched: {self.reason}"
 
 
+@dataclass(frozen=True)
+class TiledSearch:
+    """Result of the searches of all runs.
+
+    Attributes:
+        runs: those for which a group mapping costs less than results that stay whole.
+        unsearched: those that are refused.
+        bound: lower bound on the network's objective in the spaces that were searched, with results whole or in tiles.
+        spaces: the spaces of the group mapper, as it names them.
+    """
+
+    runs: tuple[TiledRun, ...]
+    unsearched: tuple[Unsearched, ...]
+    bound: float
+    spaces: tuple[str, ...]
+
+
 def runs(network: ResidentNetwork) -> Iterator[tuple[int, int]]:
     """Yield first and last position of the layers that follow one another and are executed equally often."""
     layers, first = network.workload.layers, 0
@@ -89,42 +107,40 @@ def runs(network: ResidentNetwork) -> Iterator[tuple[int, int]]:
 
 def tiled_runs(
     network: ResidentNetwork, placed: Placement, mapper: BuiltGroupMapper, seconds: float | None
-) -> tuple[list[TiledRun], list[Unsearched]]:
-    """Return the runs for which a group mapping costs less than results that stay whole, and those that are refused.
+) -> TiledSearch:
+    """Search group mappings of all runs.
 
     Args:
         placed: the best choice of results that stay whole.
         seconds: time limit of all searches together.
     """
-    cheaper, refused = list[TiledRun](), list[Unsearched]()
-    if network.home is None:
-        return cheaper, refused
+    cheaper, refused, spaces = list[TiledRun](), list[Unsearched](), dict[str, None]()
+    layers, bound = network.workload.layers, placed.bound
     ends = math.inf if seconds is None else time.monotonic() + seconds
-    for first, last in runs(network):
-        if stop_requested() or time.monotonic() > ends:
-            break
-        try:
-            one = _tiled(network, placed, mapper, first, last, ends)
-        except NotConformableError as error:  # whole results remain
-            names = tuple(layer.name for layer in network.workload.layers[first : last + 1])
-            refused.append(Unsearched(names, "; ".join(str(reason) for reason in error.reasons) or str(error)))
-            continue
-        if one is not None:
-            cheaper.append(one)
-    return cheaper, refused
+    for first, last in runs(network) if network.home is not None else ():
+        numbers = range(first, last + 1)
+        whole, least = math.fsum(placed.bounds[at] for at in numbers), math.fsum(map(network.least, numbers))
+        covered = least
+        if not stop_requested() and time.monotonic() <= ends:
+            try:
+                joined = _joined(network, placed, first, last)
+                result = None if joined is None else _search(network, mapper, joined, ends)
+            except NotConformableError as error:  # whole results remain
+                names = tuple(layers[at].name for at in numbers)
+                refused.append(Unsearched(names, "; ".join(str(reason) for reason in error.reasons) or str(error)))
+                continue
+            if joined is not None and result is not None:
+                cheaper += _cheaper(network, placed, joined, result, first, last)
+                covered = max(least, min(whole, result.bound))
+                spaces[result.space or mapper.spec.space] = None
+        bound += layers[first].count * (covered - whole)
+    return TiledSearch(tuple(cheaper), tuple(refused), bound, tuple(spaces))
 
 
-def _tiled(
-    network: ResidentNetwork,
-    placed: Placement,
-    mapper: BuiltGroupMapper,
-    first: int,
-    last: int,
-    ends: float,
-) -> TiledRun | None:
+def _joined(network: ResidentNetwork, placed: Placement, first: int, last: int) -> NetworkGroup | None:
+    """Return a run as a group; None if sharing loops gains nothing, or cannot be told."""
     layers, configuration = network.workload.layers[first : last + 1], network.configuration
-    costs = placed.costs[first : last + 1]
-    before = math.fsum(cost.value for cost in costs)
+    before = math.fsum(cost.value for cost in placed.costs[first : last + 1])
     least = math.fsum(network.least(number) for number in range(first, last + 1))
     if not before - least > WORTH * before:
         return None
@@ -132,11 +148,14 @@ def _tiled(
     if any(other != architecture for other in others):
         return None
     joined = group_of_layers(network.workload, [layer.name for layer in layers], architecture)
-    if not joined.group.edges:
-        return None
+    return joined if joined.group.edges else None
+
+
+def _search(network: ResidentNetwork, mapper: BuiltGroupMapper, joined: NetworkGroup, ends: float) -> GroupResult:
+    configuration = network.configuration
     table = BranchTable(configuration, network.search, _origins(network, joined))
     table.share(network.cases)
-    result = search_group(
+    return search_group(
         mapper,
         joined.group,
         configuration.model,
@@ -146,14 +165,20 @@ def _tiled(
         apart=joined.apart,
         rows=frozenset().union(*joined.rows.values()),
     )
+
+
+def _cheaper(
+    network: ResidentNetwork, placed: Placement, joined: NetworkGroup, result: GroupResult, first: int, last: int
+) -> list[TiledRun]:
+    """Return the parts of a run that share loops, if they cost less than results that stay whole."""
+    objective, before = network.configuration.objective, math.fsum(one.value for one in placed.costs[first : last + 1])
     parts = tuple(_parts(network, joined, result.group, first))
     inside = {number for part in parts for number in range(part.first, part.last + 1)}
-    objective = configuration.objective
     alone = [network.costs[network.case(at, frozenset())].value for at in range(first, last + 1) if at not in inside]
     together = [part.report.of(objective) for part in parts]
     if None in together or math.fsum([*alone, *(value or 0.0 for value in together)]) >= before * (1 - WORTH):
-        return None
-    return TiledRun(first, last, parts)
+        return []
+    return [TiledRun(first, last, parts)]
 
 
 def _origins(

@@ -28,7 +28,7 @@ SPACE = (
     "tiles divide, no sum crosses; inside, the layers' map spaces"
 )
 """Space of the search, for users."""
-MAX_LAYERS = 4
+MAX_LAYERS = 8
 """Layers of the longest interval that is fused. Longer ones are cut."""
 
 

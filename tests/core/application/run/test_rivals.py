@@ -24,6 +24,7 @@ from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
 from tilewright.application.run.rivals.networks import NetworkRivals
+from tilewright.application.run.tiled_network import TiledSearch
 from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, GroupClaim, NetworkClaim
 from tilewright.schema.objective import ENERGY
 
@@ -190,7 +191,9 @@ def test_the_best_of_all_rivals_of_a_network_costs_what_the_search_proves(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of whole results: networks whose layers share loops have no certificate."""
-    monkeypatch.setattr(network_fusion, "tiled_runs", lambda *arguments: ([], []))
+    monkeypatch.setattr(
+        network_fusion, "tiled_runs", lambda network, placed, *others: TiledSearch((), (), placed.bound, ())
+    )
     random = Random(seed)
     energies = {"read_energy_pj": random.choice([1, 2]), "write_energy_pj": 1}
     widths = random.choice([{}, {"word_bits": 16, "bits_per_value": {"input": 8, "output": 8}}])
