@@ -20,7 +20,6 @@ PASSES = Sheet(
 )
 """Figures of passes; costs are those of one pass."""
 
-_SECONDS = {"factor": 1e12, "is_optional": True}
 SPEEDS = Sheet(
     Figure("counted", Column("counted"), kind=str, meaning="Layers that count, and how they follow each other."),
     Figure(
@@ -42,12 +41,17 @@ SPEEDS = Sheet(
         "first_token_seconds",
         numbers("to the first token", "ps"),
         meaning="Seconds of the prefill; None without a clock.",
-        **_SECONDS,
+        factor=1e12,
+        is_optional=True,
     ),
     Figure(
-        "token_seconds", numbers("per token", "ps"), meaning="Seconds of a decoding step, the mean of all.", **_SECONDS
+        "token_seconds",
+        numbers("per token", "ps"),
+        meaning="Seconds of a decoding step, the mean of all.",
+        factor=1e12,
+        is_optional=True,
     ),
-    Figure("total_seconds", numbers("in total", "ps"), meaning="Seconds of all passes.", **_SECONDS),
+    Figure("total_seconds", numbers("in total", "ps"), meaning="Seconds of all passes.", factor=1e12, is_optional=True),
     Figure(
         "tokens_per_second",
         numbers("tokens/s"),
