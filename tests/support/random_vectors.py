@@ -24,7 +24,7 @@ from tilewright_costmodels.vector.report import report_of
 KINDS = ("add", "multiply", "exponential", "compare", "divide", "convert")
 OPERANDS = (
     dict.fromkeys(
-        "Add Sub Sum Mean Mul Div Mod Max Min Equal Greater Less GreaterOrEqual LessOrEqual And Or Xor Pow PRelu SwiGLU RNN "
+        "Add Sub Sum Mean Mul Div Mod Max Min Equal Greater Less GreaterOrEqual LessOrEqual And Or Xor Pow PRelu SwiGLU GeGLU RNN "
         "BitShift BitwiseAnd BitwiseOr BitwiseXor".split(),
         2,
     )

@@ -386,7 +386,7 @@ def readers() -> dict[str, Reader]:
     found["einsum"] = Reader([{"formula": each.encode()} for each in FORMULAS], _formula, (mutated_text,))
     found["scalesim"] = Reader(_texts(DATA / "scalesim", "*.csv"), _workload, (mutated_text,))
     found["comet"] = Reader(_texts(DATA / "comet", "*.ta"), _workload, (mutated_text,))
-    for name in ("dmazerunner", "interstellar"):
+    for name in ("dmazerunner", "interstellar", "transformers"):
         found[name] = Reader(_texts(DATA / name, "*.json"), _workload)
     found["onnx"] = Reader(_models(), _workload, binary=mutated_model)
     found["space"] = Reader(_spaces(), _space)
@@ -403,6 +403,6 @@ FIGURES = ("union_figure_5.yaml", "union_figure_7.yaml", "union_figure_9a.yaml",
 NAMES = (
     *KINDS, "certificate", "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
     "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "scalesim", "comet", "dmazerunner", "interstellar",
-    "onnx", "space", "pt2", "mlir", "templates",
+    "transformers", "onnx", "space", "pt2", "mlir", "templates",
     *(f"sparse {name}" for name in (*SPARSE, "problem", "data", "architecture")),
 )  # fmt: skip

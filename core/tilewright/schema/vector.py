@@ -306,6 +306,7 @@ OPERATORS: Mapping[str, OperatorWork] = {
     **_each("HardSwish", "x * min(max(x / 6 + 1/2, 0), 1); Howard et al. 2019, section 5.2", multiply=2, add=1, compare=2),
     **_each("Swish", "x / (1 + exp(-x)); Ramachandran et al. 2017, equation 1", multiply=1, exponential=1, add=1, divide=1),
     **_each("SwiGLU", "Swish(x) * y; Shazeer 2020, equation 6", multiply=2, exponential=1, add=1, divide=1),
+    **_each("GeGLU", "Gelu(x) * y; Shazeer 2020, equation 6", multiply=5, exponential=1, add=2, divide=1),
     **_each("QuickGelu", "x / (1 + exp(-1.702 * x)); Hendrycks and Gimpel 2016, section 2", multiply=1, exponential=1, add=1, divide=1),
     **_each("Gelu", "x / (1 + exp(-2 * z)), z as in Hendrycks and Gimpel 2016, section 2", multiply=4, exponential=1, add=2, divide=1),
     **_each("Elu", "x, or a * (exp(x) - 1)", compare=1, exponential=1, add=1, multiply=1),
@@ -390,6 +391,10 @@ OPERATORS: Mapping[str, OperatorWork] = {
             "sweeps": 2,
             "source": "m + log(sum(exp(x - m))), sums as of Softmax",
         }
+    ),
+    "SelectiveScan": _rows(
+        "a state of a channel and token; Gu and Dao 2023, algorithm 2", {"multiply": 4, "exponential": 1, "add": 2},
+        {"multiply": 2, "add": 1},
     ),
     "ReduceSum": _rows("running sum", {"add": 1}),
     "ReduceL1": _rows("running sum", {"compare": 1, "add": 1}),

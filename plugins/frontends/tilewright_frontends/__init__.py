@@ -159,10 +159,11 @@ def tilewright_plugins() -> list[FrontendSpec]:
         ),
         FrontendSpec(
             name="transformers",
-            summary="Published transformers from their sizes: BERT, ViT, GPT-2, Llama 3, Mixtral, Whisper, DeepSeek-V3, Mamba.",
+            summary="Language models from the config.json of their files, and published transformers from their sizes.",
             factory=lazy("tilewright_frontends.transformers", "TransformersFrontend"),
             interface=1,
             options=TransformerOptions,
+            suffixes=(".json",),
             library={name: f"{network.summary}; sizes as published" for name, network in TRANSFORMERS.items()},
         ),
     ]

@@ -71,6 +71,11 @@ class Block:
         cached: whether keys and values of earlier tokens are kept.
         latent: widths of latent attention; None: keys and values have matrices of their own.
         norm_last: whether a norm follows each residual addition, instead of being in front of attention and MLP.
+        window: tokens whose keys a query reads, its own included; 0: all.
+        gate: operator of gated MLPs.
+        head_norms: whether queries and keys have norms of their own.
+        capped: whether a hyperbolic tangent bounds the scores.
+        inner_norms: whether a norm follows attention and MLP, in front of the additions.
     """
 
     count: int
@@ -87,6 +92,11 @@ class Block:
     cached: bool = False
     latent: Latent | None = None
     norm_last: bool = False
+    window: int = 0
+    gate: str = "SwiGLU"
+    head_norms: bool = False
+    capped: bool = False
+    inner_norms: bool = False
 
     @property
     def groups(self) -> int:
@@ -96,6 +106,7 @@ class Block:
     def cache(self, tokens: int) -> int:
         """Return the values that all blocks keep of one sequence after some tokens."""
         pair = 2 * self.groups * self.head
+        tokens = min(tokens, self.window or tokens)
         words = self.latent.keys + self.latent.position if self.latent else pair
         return self.count * (words * tokens + pair * self.across) if self.cached else 0
 

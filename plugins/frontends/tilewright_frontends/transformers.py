@@ -22,7 +22,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.read import Read
 from tilewright.schema.vector import Operand, VectorLayer
 from tilewright.schema.workload import Kept, Layer, Unmapped, Workload
-from tilewright_frontends import TransformerOptions, nests
+from tilewright_frontends import TransformerOptions, nests, transformer_files
 from tilewright_frontends.transformer_sizes import NETWORKS, Block, Latent, Network, StateSpace
 
 ALWAYS = "_always"
@@ -36,27 +36,31 @@ class TransformersFrontend:
         self.batch, self.sizes = options.batch, options.sizes
 
     def recognises(self, source: str) -> bool:
-        return source in NETWORKS
+        """Return whether it is the name of a published network, or a file with the sizes of a model."""
+        return source in NETWORKS or transformer_files.recognises(source)
 
     def load(self, source: str) -> Workload:
         """Return the workload of a network.
 
         Raises:
-            InputError: the network or a size is unknown.
+            InputError: the network or a size is unknown, or the file has no sizes of a model.
         """
-        if source not in NETWORKS:
+        if source in NETWORKS:
+            name, network = source, NETWORKS[source]
+        elif source.endswith(transformer_files.SUFFIX):
+            name, network = transformer_files.network_of(source)
+        else:
             raise InputError(
                 f"unknown transformer '{source}'; known: {', '.join(NETWORKS)}{suggestion(source, NETWORKS)}"
             )
-        network = NETWORKS[source]
         known = self._known(network)
-        for name in self.sizes:
-            if name not in known:
+        for size in self.sizes:
+            if size not in known:
                 raise InputError(
-                    f"{source} has no size called '{name}'; it has: {', '.join(known)}{suggestion(name, known)}"
+                    f"{name} has no size called '{size}'; it has: {', '.join(known)}{suggestion(size, known)}"
                 )
         if self.batch is not None and "batch" in self.sizes:
-            raise InputError(f"{source}: --batch and --size both set batch", hint="give one of them")
+            raise InputError(f"{name}: --batch and --size both set batch", hint="give one of them")
         batch = self.batch or self.sizes.get("batch", 1)
         seq, cache = self.sizes.get("seq", network.seq or 0), self.sizes.get("cache", 0)
         maker = _Maker(batch)
@@ -64,7 +68,7 @@ class TransformersFrontend:
         tokens = f", {seq} tokens" if network.seq else ""
         past = f" after {cache}" if cache else ""
         return Workload(
-            name=source,
+            name=name,
             source=f"{network.source}; batch {batch}{tokens}{past}",
             layers=tuple(maker.layers),
             unmapped=tuple(maker.unmapped),
@@ -97,6 +101,12 @@ def _kept(network: Network, batch: int, tokens: int) -> Kept:
 
 PRODUCTS = (".scores", ".context")
 """Ends of the names of layers without a matrix of the network: all their operands are results."""
+
+
+OPERATORS_OF = {"RMSNormalization": "Norm", "Swish": "SiLU", "SwiGLU": "SiLU"}
+"""Operators of vector layers with other names among the unmapped ones."""
+WINDOW = "+"
+"""The coordinate of a key that token T reads as the S-th of its window: T + S."""
 
 
 Sums = Sequence[tuple[str, tuple[str, ...]]]
@@ -193,7 +203,10 @@ class _Maker:
             self.vector(f"{stack}.norm1", kind, rows, block.hidden, block.count, before, readers, shared, names)
         last: tuple[str, ...] = ()
         for name in done:
-            last = (*last[-1:], name)
+            added: tuple[str, ...] = (name,)
+            if block.inner_norms:
+                added = self.vector(f"{name}.norm", kind, rows, block.hidden, block.count, added, shared=shared)
+            last = (*last[-1:], *added)
             last = self.vector(f"{name}.residual", "Add", rows * block.hidden, 1, block.count, last)
         if block.norm_last:
             self.vector(f"{stack}.norm1", kind, rows, block.hidden, block.count, last, (), shared, names)
@@ -210,6 +223,8 @@ class _Maker:
             self.vectors[place] = self.vectors[place].model_copy(update={"before": readers})
         else:
             self.vector(f"{stack}.norm2", kind, rows, block.hidden, block.count, (sums,), readers, shared, names)
+        if block.inner_norms:
+            ends = self.vector(f"{stack}.mlp.norm", kind, rows, block.hidden, block.count, ends, shared=shared)
         last = self.vector(f"{stack}.mlp.residual", "Add", rows * block.hidden, 1, block.count, (*ends, sums))
         if block.norm_last:
             self.vector(f"{stack}.norm2", kind, rows, block.hidden, block.count, last, (), shared, names)
@@ -230,7 +245,7 @@ class _Maker:
 
         An addition and a gate have two such operands. `shared` is the number of operands of one row that all rows share.
         """
-        words = [rows * row] * (2 if operator in ("Add", "SwiGLU") else 1) + [row] * shared
+        words = [rows * row] * (2 if operator in ("Add", "SwiGLU", "GeGLU") else 1) + [row] * shared
         layer = VectorLayer(
             name=name,
             operator=operator,
@@ -251,11 +266,14 @@ class _Maker:
         self.vectors.append(layer)
         return (name,)
 
-    def softmax(self, name: str, heads: int, tokens: int, keys: int, count: int) -> None:
+    def softmax(self, name: str, heads: int, tokens: int, keys: int, count: int, capped: bool = False) -> None:
         """Add the softmax between the scores and the context of an attention."""
         names = [f"{name}.softmax_{number}" for number in range(count)]
         rows = self.batch * heads * tokens
-        self.vector(f"{name}.softmax", "Softmax", rows, keys, count, [f"{name}.scores"], [f"{name}.context"], 0, names)
+        last: tuple[str, ...] = (f"{name}.scores",)
+        if capped:
+            last = self.vector(f"{name}.cap", "Tanh", rows * keys, 1, count, last)
+        self.vector(f"{name}.softmax", "Softmax", rows, keys, count, last, [f"{name}.context"], 0, names)
 
     def added(self, sums: Sums, tokens: int, hidden: int, every: bool = True) -> list[Read]:
         """Return the reads of the tokens that are the sum of some results, or of the first token of each sequence.
@@ -286,7 +304,10 @@ class _Maker:
         `keys` is the number of tokens whose keys and values are read. Of these, `made` are computed
         now, from layers `others`. `read` are the words of layers `before`; None: unknown.
         """
-        width, groups = block.heads * block.head, block.groups
+        width, groups, window = block.heads * block.head, block.groups, 0
+        if 0 < block.window < keys:
+            window = block.window if tokens > 1 else 0  # of one query it is an attention to fewer keys
+            keys = block.window + tokens - 1  # those of the first window may lie in front of the first token
         values = f"{name}.input" if before == others else f"{name}.keys"
         queries = values if before == others else None
         q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count, value=queries, A=read)
@@ -302,17 +323,20 @@ class _Maker:
             else ()
             for letter in "kv"
         )
-        sizes = {"B": self.batch, "G": groups, "H": block.shared, "T": tokens, "S": keys, "D": block.head}
+        sizes = {"B": self.batch, "G": groups, "H": block.shared, "T": tokens, "S": window or keys, "D": block.head}
         used = {letter: size for letter, size in sizes.items() if size > 1 or letter in "TSD"}
-        scores = _contraction(f"{name}.scores", used, "BGHTD", "BGSD", "BGHTS")
-        operations = 5 * self.batch * block.heads * tokens * keys
+        read_keys = f"BG{WINDOW if window else 'S'}D"
+        scores = _contraction(f"{name}.scores", used, "BGHTD", read_keys, "BGHTS")
+        operations = 5 * self.batch * block.heads * tokens * used["S"]
         self.skip(f"{name}.softmax", "Softmax", "works element by element", operations, block.count)
-        self.softmax(name, block.heads, tokens, keys, block.count)
+        self.softmax(name, block.heads, tokens, used["S"], block.count, block.capped)
         for letter, makers, heads in (("q", q, tokens * block.heads), ("k", k, made * groups)):
+            sizes_of = self.batch * heads, block.head, block.count
+            if block.head_norms and makers:
+                makers = self.vector(f"{name}.norm_{letter}", "RMSNormalization", *sizes_of, makers, shared=1)
             if block.gated and makers:
-                sizes_of = self.batch * heads, block.head, block.count
                 self.vector(f"{name}.rotary_{letter}", "RotaryEmbedding", *sizes_of, makers, [f"{name}.scores"], 2)
-        context = _contraction(f"{name}.context", used, "BGHTS", "BGSD", "BGHTD")
+        context = _contraction(f"{name}.context", used, "BGHTS", read_keys, "BGHTD")
 
         every = [letter for letter in "bghtd" if letter.upper() in used]
         flat = [_sum(used, b=tokens, t=1), _sum(used, g=block.shared * block.head, h=block.head, d=1)]
@@ -379,25 +403,42 @@ class _Maker:
 
     def states(self, stack: str, block: StateSpace, tokens: int, last: tuple[str, ...]) -> tuple[str, ...]:
         """Add all blocks with a state space; the states are updated element by element."""
-        count, inner = block.count, block.inner
+        count, inner, rows = block.count, block.inner, self.batch * tokens
+        channels = rows * inner
         if not last:
             self.skip(f"{stack}.embedding", "Gather", "a look-up of tokens", 0, 1)
-        self.skip(f"{stack}.norm", "Norm", "works element by element", 6 * self.batch * tokens * block.hidden, count)
-        done = self.add(self.product(f"{stack}.in", tokens, block.hidden, 2 * inner), last, count)
-        window = nests.convolution(
-            f"{stack}.convolution", self.batch, inner, (1, 1), (tokens,), (block.window,), (1,), (1,)
-        )
-        done = self.add(window, done, count)
-        steps = self.add(self.product(f"{stack}.states", tokens, inner, block.rank + 2 * block.state), done, count)
-        self.add(self.product(f"{stack}.steps", tokens, block.rank, inner), steps, count)
+
+        def vector(part: str, operator: str, size: int, operations: int, after: tuple[str, ...], *before: str) -> str:
+            """Add a vector layer on all channels of all tokens, and the operators that it counts."""
+            name = f"{stack}.{part}"
+            self.skip(name, OPERATORS_OF.get(operator, operator), "works element by element", operations, count)
+            names = [f"{name}_{number}" for number in range(count)]
+            norm = operator == "RMSNormalization"
+            shape = (size // block.hidden, block.hidden) if norm else (size, 1)
+            self.vector(name, operator, *shape, count, after, before, int(norm), names)
+            return name
+
+        self.norm = "RMSNormalization"
+        vector("norm", self.norm, rows * block.hidden, 6 * rows * block.hidden, last, f"{stack}.in")
+        (gate,) = self.add(self.product(f"{stack}.in", tokens, block.hidden, 2 * inner), last, count)
+        shape = (inner, (1, 1), (tokens,), (block.window,), (1,), (1,))
+        (taps,) = self.add(nests.convolution(f"{stack}.convolution", self.batch, *shape), (gate,), count)
+        active = vector("activation", "Swish", channels, 5 * channels, (taps,), f"{stack}.states")
+        states = self.product(f"{stack}.states", tokens, inner, block.rank + 2 * block.state)
+        (parts,) = self.add(states, (taps,), count)
+        (steps,) = self.add(self.product(f"{stack}.steps", tokens, block.rank, inner), (parts,), count)
+        times = vector("softplus", "Softplus", channels, 3 * channels, (steps,))
         # per state: its two factors take two multiplications and an exponential, update and result two operations each
-        scan = 7 * self.batch * tokens * inner * block.state
-        self.skip(f"{stack}.scan", "SelectiveScan", "updates states element by element", scan, count)
-        gates = 11 * self.batch * tokens * inner  # two SiLU of five, and a multiplication
-        self.skip(f"{stack}.gate", "SiLU", "works element by element", gates, count)
-        return self.add(
-            self.product(f"{stack}.out", tokens, inner, block.hidden), (f"{stack}.steps", *steps, *done), count
-        )
+        scan = vector("scan", "SelectiveScan", channels, 7 * channels * block.state, (active, times, parts))
+        words = {"X0": channels, "X1": channels, "X2": rows * block.state, "X3": rows * block.state}
+        operands = [Operand(name=name, words=size) for name, size in words.items()]
+        operands.append(Operand(name="X4", words=inner * block.state, role="weight"))
+        self.vectors[-1] = self.vectors[-1].model_copy(update={"row": block.state, "operands": tuple(operands)})
+        vector("gate", "SwiGLU", channels, 6 * channels, (scan, gate), f"{stack}.out")
+        out = self.product(f"{stack}.out", tokens, inner, block.hidden)
+        done = self.add(out, (steps, parts, taps), count)
+        self.vector(f"{stack}.residual", "Add", rows * block.hidden, 1, count, (*last, *done))
+        return done
 
     def mlp(
         self, name: str, block: Block, tokens: int, before: tuple[str, ...], known: Sequence[Read] | None
@@ -432,7 +473,7 @@ class _Maker:
         self.skip(f"{name}.activation", activation, "works element by element", operations, block.count)
         names = [f"{name}.activation_{number}" for number in range(block.count)]
         made = tuple(layer.name for layer in self.layers[start:] if layer.name not in ends)
-        kind, elements = "SwiGLU" if block.gated else "Gelu", self.batch * tokens * width
+        kind, elements = block.gate if block.gated else "Gelu", self.batch * tokens * width
         self.vector(f"{name}.activation", kind, elements, 1, block.count, made, ends, 0, names)
         if block.experts > 1:
             routing = self.vectors[-2]
@@ -491,7 +532,10 @@ def _reads(
 
 def _contraction(name: str, sizes: Mapping[str, int], *tensors: str) -> Problem:
     """Return a contraction; letters without a size are 1 and are omitted."""
-    *operands, output = [nests.plain([letter for letter in tensor if letter in sizes]) for tensor in tensors]
+    *operands, output = [
+        [{"T": 1, "S": 1} if letter == WINDOW else {letter: 1} for letter in tensor if letter in (*sizes, WINDOW)]
+        for tensor in tensors
+    ]
     return nests.contraction(name, sizes, operands, output)
 
 

@@ -238,6 +238,7 @@ WORDWISE: Mapping[str, Callable[..., Any]] = {
     "HardSwish": lambda m, x: m.multiply(x, _clipped(m, m.add(m.multiply(1 / 6, x), 0.5))),
     "Swish": lambda m, x: _sigmoid(m, x, top=x),
     "SwiGLU": _swiglu,
+    "GeGLU": lambda m, x, y: m.multiply(_gelu(m, x), y),
     "QuickGelu": lambda m, x: _sigmoid(m, x, -1.702, x),
     "Gelu": _gelu,
     "Elu": _elu,
@@ -394,6 +395,14 @@ def _log_sum(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | Non
     return m.store(m.add(top, m.exponential(total, np.log)))
 
 
+def _scan(m: Lanes, operands: Sequence[Values], blocks: Sequence[slice] | None) -> Values:
+    """Return the next value of a channel whose state is 1: x, time step, and the vectors B, C and A of a state space."""
+    x, step, inward, outward, decay = (m.load(_shared(operands, place, 1.0), place) for place in range(5))
+    driven = m.multiply(m.multiply(step[0], x[0]), inward)
+    state = m.add(m.multiply(m.exponential(m.multiply(step, decay)), 1.0), driven)
+    return m.store(m.add(m.total(m.multiply(state, outward)), m.multiply(0.5, x[0])))
+
+
 def _reduced(value: Callable[[Lanes, Values], Any]) -> Program:
     return lambda m, operands, blocks: m.store(value(m, m.load(operands[0])))
 
@@ -421,6 +430,7 @@ ROWS: Mapping[str, Program] = {
     **dict.fromkeys(("LayerNormalization", "InstanceNormalization", "GroupNormalization"), _layer_norm),
     "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _rms_norm,
+    "SelectiveScan": _scan,
     "LpNormalization": _unit_length,
     "DynamicQuantizeLinear": _quantised,
     "Hardmax": _hardmax,
@@ -519,8 +529,14 @@ def execute(placed: Placement, seed: int = 0) -> Executed:
 
 OF_SEVERAL = frozenset("Sum Mean Max Min".split())
 """Operators that combine any number of operands."""
-TAKEN = {"LayerNormalization": 3, "InstanceNormalization": 3, "GroupNormalization": 3, "RMSNormalization": 2}
-"""Operator along rows -> its operands, if it has more than one: scales and shifts."""
+TAKEN = {
+    "LayerNormalization": 3,
+    "InstanceNormalization": 3,
+    "GroupNormalization": 3,
+    "RMSNormalization": 2,
+    "SelectiveScan": 5,
+}
+"""Operator along rows -> its operands, if it has more than one, such as scales and shifts."""
 POSITIVE = frozenset("Div Sqrt Reciprocal Log Pow Mod ReduceLogSum".split())
 """Operators that are executed on positive numbers."""
 

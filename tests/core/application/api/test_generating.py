@@ -1,6 +1,7 @@
 """Prefill and decoding of language models, on a model small enough to count by hand."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,12 @@ import pytest
 
 import tilewright as tw
 from support.command import Command, command
+from support.profiles import first
 from tilewright.application.api import mapping_report
 from tilewright.application.api.generation.generating import _block, _kinds
+from tilewright.application.api.generation.report import WAYS
 from tilewright.schema.architecture import Architecture
-from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network
+from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network, StateSpace
 
 BLOCK = Block(2, 8, 4, 16, shared=2, head=2, gated=True, cached=True)
 SEARCH: dict[str, Any] = {"mapper": "random", "evaluations": 60, "cache": False, "progress": False}
@@ -78,7 +81,28 @@ def test_what_is_kept_is_as_counted_by_hand(small: str) -> None:
     assert (memory.capacity_bytes, memory.fits) == (2**33, True)
 
 
-@pytest.mark.parametrize(("room", "fits"), [(1840, True), (1839, False)])
+KINDS: dict[str, tuple[Block | StateSpace, int, int, int]] = {
+    "states": (StateSpace(2, 8, 16, 4, 2, 3), 0, 2 * 16 * (4 + 2), 2 * (8 * 32 + 16 * (3 + 10 + 8) + 2 * 16)),
+    "window": (replace(BLOCK, window=4), 2 * 2 * 4 * 4, 0, 2 * 576),
+    "experts": (replace(BLOCK, experts=4, active=2), 2 * 2 * 4 * 9, 0, 2 * (192 + 8 * 4 + 4 * 384)),
+}
+"""Blocks, and what two of them keep after nine tokens: values of the cache, states, and weights without the vocabulary."""
+
+
+@pytest.mark.parametrize("kind", first(1, *KINDS))
+def test_other_blocks_keep_states_or_a_window_and_all_experts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    block, cache, states, weights = KINDS[kind]
+    monkeypatch.setitem(NETWORKS, "gpt2", Network("", {"stack": (block, 0)}, 8, "", ("vocabulary", 32, True)))
+    report = tw.generate("gpt2", machine(), prefill=8, decode=1, **SEARCH)
+    memory = report.memory
+    assert (memory.cache, memory.states, memory.weights - 2 * 32 * 8) == (cache, states, weights)
+    assert [speed.counted for speed in report.speeds] == list(WAYS)
+    for one, sizes in zip(report.passes, ({"seq": 8}, {"seq": 1, "cache": 15}), strict=True):
+        alone = tw.map(tw.load("gpt2", kind="workload", sizes=sizes), machine(), **SEARCH)
+        assert one.report.data()["totals"] == alone.data()["totals"]
+
+
+@pytest.mark.parametrize(("room", "fits"), first(1, (1839, False), (1840, True)))
 def test_weights_and_cache_have_to_fit_the_outermost_memory(small: str, room: int, fits: bool) -> None:
     """1,664 weights and 176 values of the cache."""
     report = tw.generate(small, machine().replace({"WeightsDRAM.capacity_words": room}), prefill=8, decode=3, **SEARCH)
