@@ -1,8 +1,10 @@
 """The papers' experiments, one module per paper; `python benchmarks/papers.py` runs them."""
 
-from benchmarks.experiments import cosa, others, quickflow, sunstone, thesis, union
+from benchmarks.experiments import authors, cosa, others, quickflow, sunstone, thesis, union
 from benchmarks.experiments.framework import Experiment
 
+_MODULES = (sunstone, thesis, authors, union, cosa, quickflow, others)
+_PAPERS = list(dict.fromkeys(each.paper for module in _MODULES for each in module.EXPERIMENTS))
 EXPERIMENTS: dict[str, Experiment] = {
-    each.name: each for module in (sunstone, thesis, union, cosa, quickflow, others) for each in module.EXPERIMENTS
+    each.name: each for paper in _PAPERS for module in _MODULES for each in module.EXPERIMENTS if each.paper == paper
 }

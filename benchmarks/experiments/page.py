@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from benchmarks.experiments import verdicts
 from benchmarks.experiments.framework import Experiment, Row, load, save, table
 
 RUNS = "runs.csv"
@@ -101,6 +102,7 @@ def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[st
         yield section(each, load(path), runs.get(name), f"{folder.name}/{name}.svg")
     yield "## What else the papers describe"
     yield f"[Another page]({folder.name}_coverage.md) has every item of the papers, its state, and its command or the reason."
+    yield f"[A third page]({folder.name}_verdicts.md) says for each claim of the papers whether it holds here, and why not."
 
 
 def coverage() -> str:
@@ -120,11 +122,12 @@ _VERBS = {"works": "work", "partly": "work in part", "missing": "are missing", "
 
 
 def write(experiments: Mapping[str, Experiment], folder: Path) -> Path:
-    """Write the page of the results and the one of the coverage next to the folder; return the path of the first."""
+    """Write the pages of the results, the coverage and the verdicts next to the folder; return the path of the first."""
     path = folder.parent / f"{folder.name}.md"
     for target, text in (
         (path, page(experiments, folder)),
         (path.with_name(f"{folder.name}_coverage.md"), coverage()),
+        (path.with_name(f"{folder.name}_verdicts.md"), verdicts.page(folder)),
     ):
         part = target.with_suffix(".part")
         part.write_text(text, encoding="utf-8")

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+import tilewright as tw
 from support import ROOT
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
 
 sys.path.insert(0, str(ROOT))
-from benchmarks.experiments import EXPERIMENTS, page
-from benchmarks.experiments.framework import Chart, Experiment, Row, Run, load, table
+from benchmarks.experiments import EXPERIMENTS, authors, page, verdicts
+from benchmarks.experiments.framework import Chart, Experiment, Row, Run, load, problems, table
 
 from benchmarks import papers
 
@@ -39,6 +42,32 @@ def test_the_pages_are_generated_from_the_kept_results() -> None:
     kept = (ROOT / "benchmarks/papers.md").read_text(encoding="utf-8")
     assert kept == page.page(EXPERIMENTS, FOLDER), "python benchmarks/papers.py --page"
     assert (ROOT / "benchmarks/papers_coverage.md").read_text(encoding="utf-8") == page.coverage()
+    assert (ROOT / "benchmarks/papers_verdicts.md").read_text(encoding="utf-8") == verdicts.page(FOLDER)
+
+
+def test_every_claim_has_a_verdict_and_a_reason_unless_it_holds(tmp_path: Path) -> None:
+    rows = list(verdicts.judged(FOLDER))
+    assert {verdict for _, _, (_, verdict) in rows} == set(verdicts.VERDICTS)
+    for paper, claim, (ours, verdict) in rows:
+        assert ours and "nan" not in ours and "not measured" not in ours, (paper, claim)
+        assert claim.why or verdict == "holds", (paper, claim)
+        named = [name for name in re.findall(r"`([^`]*)`", claim.see) if " " not in name]
+        assert all(name in EXPERIMENTS for name in named if "_" in name), claim
+    unmeasured = [ours for _, claim, (ours, _) in verdicts.judged(tmp_path) if callable(claim.found)]
+    assert set(unmeasured) == {"not measured"}
+
+
+def test_the_published_rules_find_what_the_authors_program_finds() -> None:
+    """The shortest layer of Figure 6.11; the recorded mapping is evaluated with its best orders."""
+    (row,) = (row for row in authors.recorded("6.11") if row["layer"] == "b6-pw1")
+    problem = problems("sunstone_mobilenetv2_layers", ["b5_pw1"])["b5_pw1"]
+    space = tw.space(problem, "sunstone_edge", constraints="none")
+    evaluator = installed().make(CostModelSpec, "timeloop").bind(problem, space.architecture)
+    recorded = authors.authors_mapping(space, row)
+    assert recorded.fits().all()
+    found = tw.map(problem, "sunstone_edge", constraints="none", mapper="sunstone", mapper_options={"principles": "paper"},
+                   progress=False, cache=False).layers[0]  # fmt: skip
+    assert found.edp == pytest.approx(authors.least_edp(recorded, evaluator), rel=1e-12)
 
 
 def test_the_manuals_page_sums_up_the_kept_results() -> None:
@@ -47,8 +76,9 @@ def test_the_manuals_page_sums_up_the_kept_results() -> None:
     seconds = sum(int(row["cpu_seconds"]) for row in runs)
     assert f"The {len(runs)} full runs took {seconds:,} CPU seconds." in manual
     assert f"lists {len(load(page.COVERAGE))} items" in manual
+    assert f"judges {len(list(verdicts.judged(FOLDER)))} claims" in manual
     linked = re.findall(r"\]\(\.\./([^)]*)\)", manual)
-    assert len(linked) == 3 and all((ROOT / name).is_file() for name in linked)
+    assert len(linked) == 4 and all((ROOT / name).is_file() for name in linked)
 
 
 def test_every_item_of_the_papers_has_a_state_and_a_command_or_a_reason() -> None:

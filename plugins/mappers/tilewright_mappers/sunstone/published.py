@@ -177,17 +177,17 @@ class Published:
         choices, unroll_first = self.reuse.choices(self.intra), self.intra == "unrolling_tiling_ordering"
         given = [row if unroll_first else self._tiled(row, level, homes, choice.frozen) for choice in choices]
         relaxed = not any(
-            len(self._unrolled(rows, level, homes, dims, False))
+            len(self.unrolled(rows, level, homes, dims, False))
             for choice, rows in zip(choices, given, strict=True)
             for dims in choice.unroll
         )
         for choice, rows in zip(choices, given, strict=True):
             for dims in choice.unroll or (every,):
-                unrolled = self._unrolled(rows, level, homes, dims, relaxed)
+                unrolled = self.unrolled(rows, level, homes, dims, relaxed)
                 tiled = self._tiled(unrolled, level, homes, choice.frozen) if unroll_first else unrolled
                 yield tiled, choice.order
 
-    def _unrolled(
+    def unrolled(
         self, rows: Candidates, level: PartitionedBuffer, homes: Ints, dims: tuple[int, ...], relaxed: bool
     ) -> Candidates:
         """Return unrollings that use a fanout exactly.
@@ -203,9 +203,7 @@ class Published:
                 if len(exact) or (number == 0 and not relaxed):
                     parts.append(exact)
                     continue
-                parts.append(self._leaves(row, slot, homes, dims))
-                if number == 0:
-                    parts.append(self._mixed(row, slot, homes, dims))
+                parts += [self._leaves(row, slot, homes, dims), self._mixed(row, slot, homes, dims)]
             rows = Candidates.join(parts)
         return _first_of_each(rows, level.spatial)
 
@@ -223,12 +221,13 @@ class Published:
         if not level.loops:
             return rows
         parts = [rows.take(slice(0, 0))]
+        home = {d: next((slot for slot in level.loops if self.space.slots[slot].highest[d] > 1), -1) for d in self.reuse.dims}
         for dims_last in frozen:
             grown = rows
             for dims in (tuple(d for d in self.reuse.dims if d not in dims_last), tuple(self.reuse.dims)):
-                # all into the innermost part if the rules allow it, as in the authors' program
+                # the parts hold one tile: each loop is in the innermost part that may have it
                 for slot in level.loops:
-                    grown = self._leaves(grown, slot, homes, dims)
+                    grown = self._leaves(grown, slot, homes, tuple(d for d in dims if home[d] == slot))
             parts.append(grown)
         joined = Candidates.join(parts)
         _, first = np.unique(joined.trips, axis=0, return_index=True)
