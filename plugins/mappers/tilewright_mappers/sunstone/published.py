@@ -221,7 +221,10 @@ class Published:
         if not level.loops:
             return rows
         parts = [rows.take(slice(0, 0))]
-        home = {d: next((slot for slot in level.loops if self.space.slots[slot].highest[d] > 1), -1) for d in self.reuse.dims}
+        home = {
+            d: next((slot for slot in level.loops if self.space.slots[slot].highest[d] > 1), -1)
+            for d in self.reuse.dims
+        }
         for dims_last in frozen:
             grown = rows
             for dims in (tuple(d for d in self.reuse.dims if d not in dims_last), tuple(self.reuse.dims)):
