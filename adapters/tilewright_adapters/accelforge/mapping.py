@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 
 from tilewright.errors import InputError
@@ -120,6 +120,8 @@ class Walk:
         self.unrolled: list[tuple[int, str, int, int]] = []
         self.at = 0
         self.computes = False
+        self.stored = set[str]()
+        self.sliding: tuple[str, list[Tensor]] = ("", [])
 
     def node(self, node: Document) -> None:
         kind = node.tags.get((), "").removeprefix("!")
@@ -133,6 +135,8 @@ class Walk:
             raise InputError("nodes follow !Compute; expected it to be last", location=place)
         data = validate(_NODES[kind], node)
         try:
+            if type(data) is not TemporalData:
+                self.settle(lambda _: True)
             if not isinstance(data, SpreadData):
                 self.unroll()
             if isinstance(data, StorageData):
@@ -158,9 +162,29 @@ class Walk:
             if name not in known_tensors:
                 raise ValueError(f"the einsum has no tensor {name}{suggestion(name, known_tensors)}")
         cluster = known[data.component]
-        index = self.clusters.index(cluster)
-        if index < self.at and not self.nested:
+        if self.clusters.index(cluster) < self.at and not self.nested:
             raise ValueError(f"{data.component} is inside {self.inside}; expected outer memories first")
+        inner = () if self.nested else [name for name in tensors if name in self.stored]
+        sliding = [tensor for tensor in self.tensors if tensor.name in inner and _windows(tensor)]
+        self.stored.update(tensors)
+        if not sliding or len(sliding) < len(tensors):
+            self.keep(cluster, [name for name in tensors if name not in [tensor.name for tensor in sliding]])
+        self.sliding = (cluster, sliding)
+
+    def settle(self, ends: Callable[[Tensor], bool]) -> None:
+        """Keep the tensors with windows whose walk inwards ends here.
+
+        AccelForge measures their tile below the loops that index them alone, and below the first loop of a window.
+        The loop of a window fetches overlapping words once, as here. The outermost memory keeps the whole tensor.
+        """
+        cluster, tensors = self.sliding
+        ended = [tensor.name for tensor in tensors if ends(tensor)]
+        if ended:
+            self.keep(cluster, ended)
+        self.sliding = (cluster, [tensor for tensor in tensors if tensor.name not in ended])
+
+    def keep(self, cluster: str, tensors: list[str]) -> None:
+        """Keep tensors inside the loops so far."""
         last = self.blocks[-1] if self.blocks else None
         if (
             last is not None
@@ -173,7 +197,7 @@ class Walk:
         else:
             self.blocks.append(LoopBlock(cluster, tensors, self.loops))
             self.loops = []
-        self.at = index
+        self.at = self.clusters.index(cluster)
 
     def loop(self, data: TemporalData) -> None:
         name, before = data.rank_variable, self.tile.get(data.rank_variable)
@@ -187,7 +211,11 @@ class Walk:
             raise ValueError(f"tile_shape {data.tile_shape} of {name} exceeds the outer tile, {before}")
         self.tile[name] = data.tile_shape
         if not isinstance(data, SpreadData):
+            if data.tile_shape < before:
+                self.settle(lambda tensor: name not in tensor.dimensions)
             self.loops.append((name, data.tile_shape))
+            if data.tile_shape < before:
+                self.settle(lambda tensor: name in _windows(tensor))
             return
         where = (data.component, data.name)
         if where not in self.hardware.unrolled_at:
@@ -244,6 +272,11 @@ class Walk:
         if not self.blocks and not self.nested:
             raise InputError("the mapping keeps no tensors and has no loops", location=place)
         return self.blocks
+
+
+def _windows(tensor: Tensor) -> set[str]:
+    """Return the dimensions that share a coordinate of a tensor."""
+    return {name for rank in tensor.projection if len(rank.terms) > 1 for name in rank.terms}
 
 
 def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[int, str, int]]:

@@ -101,10 +101,14 @@ class PaddedUse:
         if self.tensor.is_output:
             return "its maker makes words that do not exist"
         along = {at for n in self.padded for at in self.tensor.projection[n].terms}
-        windows = {at for rank in self.tensor.projection if len(rank.terms) > 1 for at in rank.terms}
-        for loop in self.path.mapping.loops():
-            if loop.spatial and loop.dimension in along | windows:
-                return f"{loop.dimension} is unrolled"
+        windows = [set(rank.terms) for rank in self.tensor.projection if len(rank.terms) > 1]
+        innermost = self.path.keepers(self.tensor.name)[-1]
+        unrolled = [loop for loop in self.path.mapping.loops() if loop.spatial]
+        for loop in unrolled:  # units with memories are not alike; others only read what exists
+            if loop.entry < innermost and loop.dimension in along.union(*windows):
+                return f"{loop.dimension} is unrolled outside a memory that keeps it"
+        if any(len(window.intersection(loop.dimension for loop in unrolled)) > 1 for window in windows):
+            return "two dimensions of a coordinate are unrolled, so units share words"
         outside = self.path.mapping.entries[0].temporal_tile_sizes
         for entry in self.path.mapping.entries:
             for at, size in entry.temporal_tile_sizes.items():
