@@ -25,8 +25,8 @@ from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem
 
 Part = TypeVar("Part", Memory, Compute)
-MOST_BOUND = 1000
-"""Maximum number of evaluators that a composed model keeps."""
+MOST_COUNTED = 1000
+"""Maximum number of batches whose counts a composed model keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,42 +89,33 @@ class ComposedModel(ABC):
             NotConformableError: the counting model refuses them, or offers no counts for such hardware.
             UnknownPluginError: the counting model is not installed.
         """
-        evaluator = self._counter(problem, self.priced(architecture))
+        name = self.counted_by or installed().default(CostModelSpec, "search")
+        model = installed().make(CostModelSpec, name, self.counting_options)
+        evaluator = model.bind(problem, self.priced(architecture))
         if not isinstance(evaluator, CountingEvaluator):
-            text = f"{self._counted_by()} offers no counts for such hardware"
+            text = f"{name} offers no counts for such hardware"
             raise NotConformableError(
                 f"cost model {self.name}", (Reason(code="counts", where=architecture.name, message=text),)
             )
-        return ComposedEvaluator(self, evaluator, problem, architecture)
-
-    def _counted_by(self) -> str:
-        return self.counted_by or installed().default(CostModelSpec, "search")
-
-    def _counter(self, problem: Problem, architecture: Architecture) -> Evaluator:
-        """Return the counting model, bound to a problem and an architecture with its own prices.
-
-        A model that does not count timings is bound once for all of them.
-        """
-        bound: dict[tuple[Problem, Architecture], Evaluator] = self.__dict__.setdefault("_bound", {})
-        name = self._counted_by()
-        timed = installed().find(CostModelSpec, name).spec.capabilities.timing
-        key = problem, architecture if timed else without_timings(architecture)
-        if key not in bound:
-            if len(bound) >= MOST_BOUND:
-                bound.clear()
-            bound[key] = installed().make(CostModelSpec, name, self.counting_options).bind(*key)
-        return bound[key]
+        counts_timing = installed().find(CostModelSpec, name).spec.capabilities.timing
+        return ComposedEvaluator(self, evaluator, problem, architecture, counts_timing)
 
 
 class ComposedEvaluator(BatchEvaluator):
     """A composed model, bound to one problem and one architecture."""
 
     def __init__(
-        self, model: ComposedModel, counting: CountingEvaluator, problem: Problem, architecture: Architecture
+        self,
+        model: ComposedModel,
+        counting: CountingEvaluator,
+        problem: Problem,
+        architecture: Architecture,
+        counts_timing: bool = True,
     ) -> None:
         self.model, self.problem, self.architecture = model, problem, architecture
         self.counting: Any = counting
         self.priced = model.priced(architecture)
+        self._counted_for = self.priced if counts_timing else without_timings(self.priced)
 
     def count_accesses(self, batch: MappingBatch) -> AccessBatch:
         """Return the counts, with the costs of this model."""
@@ -154,9 +145,15 @@ class ComposedEvaluator(BatchEvaluator):
         return slowed(self.architecture, report, limits)
 
     def _counts(self, batch: MappingBatch) -> AccessBatch:
-        """Return the counts of the counting model, for the architecture with all timings."""
-        counts: AccessBatch = self.counting.count_accesses(batch)
-        return replace(counts, architecture=self.priced)
+        """Return the counts of the counting model. They are kept for the next timings, if it counts none."""
+        kept: dict[object, tuple[MappingBatch, AccessBatch]]
+        kept = self.model.__dict__.setdefault("_kept", {})
+        key = self.problem, self._counted_for, batch.skeleton
+        if key not in kept or kept[key][0] is not batch:
+            if len(kept) >= MOST_COUNTED:
+                kept.clear()
+            kept[key] = batch, self.counting.count_accesses(batch)
+        return replace(kept[key][1], architecture=self.priced)
 
     def _limits(self, counts: AccessBatch) -> list[CycleLimit]:
         limits = list(self.model.limits(counts))

@@ -197,3 +197,27 @@ def test_what_is_proved_is_the_enumerated_optimum() -> None:
 @pytest.mark.parametrize("repeated", [0.1, 1.5])
 def test_proofs_of_more_spaces(repeated: float) -> None:
     assert proofs(12, 100, 1_000, repeated) > 6
+
+
+def test_one_model_for_many_timings_gives_the_cycles_of_a_new_one_for_each() -> None:
+    """The counts of a batch are kept while only timings change; bandwidths and batches change them."""
+    (case,) = tw.map("nk,km->nm; n=16 k=16 m=16", "eyeriss", mapper="random", evaluations=50, cache=False).layers
+    assert case.mapping is not None
+    outer = case.architecture.memories[0].name
+    spec, kept = CostModelSpec, installed().make(CostModelSpec, "pipelined")
+    batches = [MappingBatch.pack(case.problem, [case.mapping] * times) for times in (1, 2)]
+    cycles = []
+    for latency, rate in ((0, None), (50, None), (50, 0.5), (0, 0.5), (0, None)):
+        changes: dict[str, Any] = {f"{memory.name}.timing.prefetch": "none" for memory in case.architecture.memories}
+        changes[f"{outer}.timing.latency_cycles"] = latency
+        hardware = case.architecture.replace(
+            {f"{outer}.shared_bandwidth_words_per_cycle": rate, **changes} if rate else changes
+        )
+        for batch in batches:
+            costs = [
+                model.bind(case.problem, hardware).evaluate_batch(batch).cycles.tolist()
+                for model in (kept, installed().make(spec, "pipelined"))
+            ]
+            assert costs[0] == costs[1] and len(costs[0]) == len(batch)
+        cycles.append(costs[0][0])
+    assert cycles[0] == cycles[4] < cycles[1] < cycles[2]
