@@ -46,6 +46,9 @@ class OnnxOptions(FileOptions):
     density: Literal["from-weights"] | None = Field(
         default=None, description="from-weights: densities of weights are the fractions of nonzeros in the model"
     )
+    branches: dict[str, Literal["then", "else"]] = Field(
+        default_factory=dict, description="branches of `If` operators that data decide, by the operator's name"
+    )
 
 
 class MlirOptions(FileOptions):

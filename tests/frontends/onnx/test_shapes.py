@@ -177,9 +177,38 @@ def test_a_branch_that_a_number_decides_is_read_if_the_number_is_given(tmp_path:
     (choose,) = [each for each in load(model, tmp_path).unmapped if each.operator == "If"]
     assert choose.reason == (
         "control flow that sizes do not decide: its subgraphs, with MatMul (4), are not read; --size may set: rate"
+        "; --branch choose=then (or else) reads one"
     )
     with pytest.raises(InputError, match="called 'rat'; it has: rate; did you mean 'rate'"):
         load(model, tmp_path, rat=1)
+
+
+def test_a_branch_that_data_decide_is_read_if_the_user_chooses_it(tmp_path: Path) -> None:
+    """The inner `If` has no name: its label is that of its result. A choice for an `If` that is not there is refused."""
+    model = behind(
+        choosing([node("ReduceMax", "x", "top", keepdims=0), node("Greater", "top zero", "flag")]), (1, 6, 8), 8
+    )
+    constants = {"zero": np.array(0, np.float32), "v": np.zeros((8, 8), np.float32)}
+    kept = [each for each in model.graph.initializer if each.name not in constants]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend([*kept, *model_of([], {}, constants=constants).graph.initializer])
+    file = save(model, tmp_path)
+
+    def read(**branches: str) -> Workload:
+        return OnnxFrontend(OnnxOptions.model_validate({"branches": branches})).load(file)
+
+    assert [str(layer.problem).partition("; ")[2] for layer in read(choose="then").layers] == [
+        "M=6 N=8 K=8",
+        "M=6 N=5 K=8",
+    ]
+    (inner,) = (each for each in read(choose="else").unmapped if each.operator == "If")
+    assert "--branch r.out=then" in inner.reason
+    assert len(read(choose="else", **{"r.out": "else"}).layers) == 3
+    assert not read().layers  # the shape of its result is unknown
+    with pytest.raises(InputError, match="data decide no If called 'chose'; it has: choose; did you mean 'choose'"):
+        read(chose="then")
+    with pytest.raises(InputError, match="data decide no If called 'r.out'; it has: none"):
+        read(choose="then", **{"r.out": "else"})
 
 
 # -- loops -----------------------------------------------------------------------------------------------------------

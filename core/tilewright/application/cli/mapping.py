@@ -103,7 +103,7 @@ def _generate(
         for name in known
         if name not in taken and (settings[name] or None) != (known[name].default or None)
     ]
-    odd += [f"--{name}" for name in ("size", "density") if getattr(flags, name)]
+    odd += [f"--{name}" for name in ("size", "density", "branch") if getattr(flags, name)]
     if others or odd:
         told = ", ".join(odd) or "--fuse, --graph, --pareto and --budget-cycles"
         hint = "--prefill and --decode set the sizes of all passes, and --batch the number of sequences"

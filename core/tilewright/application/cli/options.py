@@ -24,7 +24,7 @@ PANELS = {
     "Options of plugins": ("mapper_options", "model_options", "strategy_options"),
     "Algorithms": ("algorithms", "movement", "algorithm_options"),
     "The run": ("jobs", "cache", "resume", "folder", "force", "cluster", "store", "retry"),
-    "Input files": ("notation", "batch", "size", "density", "values", "dense", "one_energy", "dataflow"),
+    "Input files": ("notation", "batch", "size", "density", "branch", "values", "dense", "one_energy", "dataflow"),
     "What is printed": ("graph", "json", "quiet", "traceback", "help"),
 }
 """Headings of options in `--help`, with parameter names. Other options come first."""
@@ -227,13 +227,16 @@ Size = Annotated[
 ]
 
 
-def frontend_options(batch: int | None, size: list[str] | None, density: str | None = None) -> dict[str, Any]:
-    """Return `--batch`, `--size` and `--density` as options of the frontend that reads a model. Raises InputError."""
+def frontend_options(
+    batch: int | None, size: list[str] | None, density: str | None = None, branch: list[str] | None = None
+) -> dict[str, Any]:
+    """Return `--batch`, `--size`, `--density` and `--branch` as options of the frontend that reads a model. Raises InputError."""
     from tilewright.application.cli.common import key_values
 
     sizes: dict[str, Any] = {} if batch is None else {"batch": batch}
     sizes |= {"sizes": key_values(size, "--size")} if size else {}
-    return sizes | ({"density": density} if density else {})
+    sizes |= {"density": density} if density else {}
+    return sizes | ({"branches": key_values(branch, "--branch")} if branch else {})
 
 
 @dataclass(frozen=True)
@@ -247,6 +250,10 @@ class Flags:
     density: Annotated[
         str | None,
         typer.Option(metavar="from-weights", help="densities of an ONNX model's weights: their fractions of nonzeros"),
+    ] = None
+    branch: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=then|else", help="branch of an If in an ONNX model that data decide, not sizes"),
     ] = None
     values: Set = None
     dense: Dense = False
@@ -264,12 +271,12 @@ class Flags:
         import tilewright as tw
         from tilewright.application.api.load.kinds import is_foreign
 
-        sizes = frontend_options(self.batch, self.size, self.density)
+        sizes = frontend_options(self.batch, self.size, self.density, self.branch)
         if not sizes and (len(workload) > 1 or is_foreign(workload[0], self.chosen["notation"])):
             return workload
         if len(workload) > 1:
             raise tw.errors.InputError(
-                "--batch, --size and --density are for one workload", hint="map them individually"
+                "--batch, --size, --density and --branch are for one workload", hint="map them individually"
             )
         return tw.load(workload[0], "workload", **sizes)
 

@@ -23,6 +23,7 @@ from onnx import NodeProto
 from tilewright.errors import InputError
 from tilewright.files import is_file
 from tilewright.plugin.edges import with_returned
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
@@ -74,6 +75,7 @@ class OnnxFrontend:
         self.weights = options.density is not None
         self.batch = options.batch
         self.sizes = options.sizes
+        self.branches = options.branches
 
     def recognises(self, source: str) -> bool:
         return source.endswith(".onnx") or source in FILES
@@ -91,21 +93,28 @@ class OnnxFrontend:
             if not path.exists():
                 raise InputError(f"the installed onnx {version('onnx')} lacks {source}")
             told = f"{FILES[source]} of the onnx package's backend tests"
-            return read_file(path, source, told, self.batch, self.sizes, self.weights)
+            return read_file(path, source, told, self.batch, self.sizes, self.weights, self.branches)
 
     def _read_file(self, path: Path) -> Workload:
         hundreds = (os.path.getsize(path) if is_file(path) else 0) // _HUNDRED
         seconds, memory = SECONDS * (1 + hundreds), MEMORY + 3 * _HUNDRED * hundreds
-        words = (path.stem or str(path), f"{path.name}: ONNX graph", self.batch, self.sizes, self.weights)
+        sizes = (self.batch, self.sizes, self.weights, self.branches)
+        words = (path.stem or str(path), f"{path.name}: ONNX graph", *sizes)
         return read_limited(read_file, path, *words, seconds=seconds, memory=memory)
 
 
 def read_file(
-    path: Path, name: str, source: str, batch: int | None, sizes: Mapping[str, int], weights: bool = False
+    path: Path,
+    name: str,
+    source: str,
+    batch: int | None,
+    sizes: Mapping[str, int],
+    weights: bool = False,
+    branches: Mapping[str, str] = FrozenDict(),
 ) -> Workload:
     """Read a model as a workload, with the densities of its weights if `weights`. Raises InputError."""
     with refusing(f"{path} is not a valid ONNX model"):
-        return _workload(load_graph(path, name, batch, sizes, weights), source, path.name)
+        return _workload(load_graph(path, name, batch, sizes, weights, branches), source, path.name)
 
 
 def _workload(graph: Graph, source: str, file: str) -> Workload:

@@ -19,9 +19,10 @@ from onnx.shape_inference import infer_shapes
 from tilewright.errors import InputError
 from tilewright.files import read_bytes
 from tilewright.schema.document import suggestion
+from tilewright.schema.frozen import FrozenDict
 from tilewright.values import grouped
 from tilewright_frontends.nests import Shape, Unsupported
-from tilewright_frontends.onnx.node import graphs_of, values_read
+from tilewright_frontends.onnx.node import graphs_of, label_of, values_read
 from tilewright_frontends.onnx.shapes import Pass, is_small
 
 OpenShape = tuple[int | str | None, ...]
@@ -111,11 +112,18 @@ class Graph:
         )
 
 
-def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int], weights: bool = False) -> Graph:
+def load_graph(
+    path: Path,
+    name: str,
+    batch: int | None,
+    sizes: Mapping[str, int],
+    weights: bool = False,
+    branches: Mapping[str, str] = FrozenDict(),
+) -> Graph:
     """Read a model and infer its shapes.
 
     Raises:
-        InputError: the file is unreadable, or a size belongs to no open dimension.
+        InputError: the file is unreadable, a size belongs to no open dimension, or a branch to no `If` that data decide.
     """
     fractions: dict[str, float | None] = {}
     model = read_model(path, fractions if weights else None)
@@ -141,7 +149,7 @@ def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int
     if batch is not None and not given.keys() - sizes.keys():  # no input leaves its first dimension open
         _change_batch(model, name, inputs, batch)
     missing = tuple(number for number in numbers if number not in given)
-    return replace(graph_of(model, name, _open(inputs)), numbers=missing, fractions=fractions)
+    return replace(graph_of(model, name, _open(inputs), branches), numbers=missing, fractions=fractions)
 
 
 def read_model(path: Path, fractions: dict[str, float | None] | None = None) -> ModelProto:
@@ -286,8 +294,14 @@ def _given(
     return dict.fromkeys(first, batch) | dict(sizes)
 
 
-def graph_of(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Graph:
-    """Return the graph with all types that can be inferred."""
+def graph_of(
+    model: ModelProto, name: str, open_sizes: Mapping[str, bool], branches: Mapping[str, str] = FrozenDict()
+) -> Graph:
+    """Return the graph with all types that can be inferred, and with these branches of `If`s that data decide.
+
+    Raises:
+        InputError: a branch belongs to no `If` that data decide.
+    """
     try:
         inferred = infer_shapes(model).graph
     except MemoryError:
@@ -296,9 +310,16 @@ def graph_of(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Gr
         inferred = model.graph
     known = (*inferred.input, *inferred.value_info, *inferred.output)
     inference = Pass(
-        list(model.opset_import), {entry.name: entry.type for entry in known if entry.type.WhichOneof("value")}
+        list(model.opset_import),
+        {entry.name: entry.type for entry in known if entry.type.WhichOneof("value")},
+        branches=branches,
     )
     inference.run(model.graph)
+    others = [wanted for wanted in branches if wanted not in inference.chosen]
+    if others:
+        left = [label_of(node) for node in inference.nodes if node.op_type == "If"]
+        text = f"{name}: data decide no If called '{others[0]}'; it has: {', '.join(left) or 'none'}"
+        raise InputError(text + suggestion(others[0], left))
     shapes: dict[str, Shape] = {}
     partial: dict[str, OpenShape] = {}
     for value, kind in inference.types.items():

@@ -22,6 +22,11 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
+def label_of(node: NodeProto) -> str:
+    """Return the name by which a user names an operator: its own, or that of its first result."""
+    return node.name or next(filter(None, node.output), "")
+
+
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
     """Yield the subgraphs of an operator, such as the branches of an `If`."""
     for attribute in node.attribute:

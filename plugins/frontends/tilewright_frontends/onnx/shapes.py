@@ -17,7 +17,7 @@ from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypePro
 from onnx.shape_inference import infer_node_outputs
 
 from tilewright_frontends.onnx import microsoft
-from tilewright_frontends.onnx.node import attributes_of, graphs_of, in_order, is_standard
+from tilewright_frontends.onnx.node import attributes_of, graphs_of, in_order, is_standard, label_of
 
 SMALL = 1024
 """Maximum number of elements of a value that is evaluated; targets of reshapes have a few."""
@@ -47,6 +47,8 @@ class Pass:
         values: value -> data, if known and small.
         nodes: operators met so far, with the branches of decided `If`s in their place.
         times: how often each of them is executed.
+        branches: label of an `If` that data decide -> the branch to read, `then` or `else`.
+        chosen: labels of the `If`s whose branch was chosen so.
     """
 
     opsets: list[OperatorSetIdProto]
@@ -54,6 +56,8 @@ class Pass:
     values: dict[str, TensorProto] = field(default_factory=dict)
     nodes: list[NodeProto] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
+    branches: Mapping[str, str] = field(default_factory=dict)
+    chosen: set[str] = field(default_factory=set)
 
     def run(self, graph: GraphProto) -> None:
         """Read a graph, and the branches it decides on."""
@@ -161,11 +165,17 @@ class Pass:
     # -- branches
 
     def _branch(self, node: NodeProto) -> GraphProto | None:
-        """Return the branch of an `If` whose condition is known."""
-        if node.op_type != "If" or not is_standard(node) or not node.input or node.input[0] not in self.values:
+        """Return the branch of an `If` whose condition is known, or that the user chose."""
+        if node.op_type != "If" or not is_standard(node) or not node.input:
             return None
-        chosen = "then_branch" if numpy_helper.to_array(self.values[node.input[0]]).any() else "else_branch"
-        return next((attribute.g for attribute in node.attribute if attribute.name == chosen), None)
+        if node.input[0] in self.values:
+            way = "then" if numpy_helper.to_array(self.values[node.input[0]]).any() else "else"
+        elif label_of(node) in self.branches:
+            way = self.branches[label_of(node)]
+            self.chosen.add(label_of(node))
+        else:
+            return None
+        return next((attribute.g for attribute in node.attribute if attribute.name == f"{way}_branch"), None)
 
     def _inlined(self, node: NodeProto, branch: GraphProto) -> list[NodeProto]:
         """Return the operators of a branch, and one Identity for each result of the `If`.
@@ -214,7 +224,7 @@ class Pass:
         types = [self.types.get(value) for value in outer]
         if not times or any(value_type is None or size_of(value_type) is None for value_type in types):
             return False
-        inner = Pass(self.opsets, dict(self.types), dict(self.values))
+        inner = Pass(self.opsets, dict(self.types), dict(self.values), branches=self.branches, chosen=self.chosen)
         names = inner._renaming(node, body)
         inside = [names[entry.name] for entry in body.input[first:]]
         states = len(outer) - scanned

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from onnx import NodeProto, defs
 
 from tilewright_frontends.onnx.microsoft import QUANTISERS
-from tilewright_frontends.onnx.node import attributes_of, graphs_of, is_standard, operator_of, operators_within
+from tilewright_frontends.onnx.node import (
+    attributes_of,
+    graphs_of,
+    is_standard,
+    label_of,
+    operator_of,
+    operators_within,
+)
 
 if TYPE_CHECKING:
     from tilewright_frontends.onnx.graph import Graph
@@ -133,7 +140,8 @@ def _control(graph: Graph, node: NodeProto) -> str:
     texts = [operator if count == 1 else f"{operator} ({count})" for operator, count in counts.items()]
     inside = f", with {', '.join(texts)}," if texts else ""
     numbers = f"; --size may set: {', '.join(graph.numbers)}" if graph.numbers else ""
-    return f"control flow that sizes do not decide: its subgraphs{inside} are not read{numbers}"
+    choice = f"; --branch {label_of(node)}=then (or else) reads one" if node.op_type == "If" else ""
+    return f"control flow that sizes do not decide: its subgraphs{inside} are not read{numbers}{choice}"
 
 
 def _elements(graph: Graph, value: str) -> int | None:
