@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import tilewright as tw
 from support.recorded.cosa import ARCHITECTURE as COSA
 from support.recorded.library import FACTORFLOW, OURS, ROLES
 from tilewright import library
@@ -31,6 +32,7 @@ ARCHITECTURES = library.names("architectures")
         ("cosa_simba", 4 * 4 * 64),
         ("cosa_simba_8x8", 8 * 8 * 64),
         ("cosa_simba_large_buffers", 4 * 4 * 64),
+        ("cosa_k80", 13 * 1024),
         ("eyeriss_gating", 14 * 12),
         ("eyeriss_v2_pe", 1),
         ("sparse_tensor_core", 4 * 16 * 16),
@@ -135,3 +137,25 @@ def test_cosas_baseline_is_what_its_schedules_were_recorded_for() -> None:
         **dict.fromkeys(("InputBuffer", "WeightBuffer", "AccumulationBuffer"), 2),
         **{"GlobalBuffer": 8, "Registers": 1},
     }
+
+
+def test_a_block_of_threads_has_the_limits_of_cuda() -> None:
+    """48 KiB of shared memory, 65,536 registers, 255 of a thread, 192 cores that serve all threads (compute capability 3.7)."""
+    machine = library.architecture("cosa_k80")
+    assert bytes_of(machine.memories[1]) == 48 * 1024
+    points = [point.architecture for point in tw.architecture_space("cosa_k80_blocks").points()]
+    sizes = {each.clusters[1].fanout.size: each for each in (*points, machine) if each is not None}
+    assert list(sizes) == [64, 128, 192, 256, 384, 512, 768, 1024]
+    for threads, each in sizes.items():
+        registers = each.memories[-1].capacity_words
+        assert registers is not None and registers <= 255 and threads * registers <= 65536
+        assert 192 * (each.compute.cycles_per_operation - 1) < threads <= 192 * each.compute.cycles_per_operation
+    assert sizes[1024].memories[-1].capacity_words == machine.memories[-1].capacity_words == 64
+
+
+def test_threads_and_blocks_add_up_nothing_together() -> None:
+    """A reduction over the channels of a product stays in a thread: at most 2 x 3 of 13 x 1,024 threads work."""
+    report = tw.map("mk,kn->mn; m=2 k=4096 n=3", arch="cosa_k80", mapper="quickflow", evaluations=200, progress=False)
+    (layer,) = report.layers
+    assert layer.mapping is not None
+    assert {loop.dimension for loop in layer.mapping.loops() if loop.spatial} <= {"m", "n"}

@@ -21,7 +21,7 @@ def test_what_comes_with_it() -> None:
     assert set(ARCHITECTURES) >= {
         *("eyeriss", "simba", "tpu_v1", "gemmini", "union_edge", "union_cloud"),
         *("sunstone_conventional", "sunstone_simba", "sunstone_edge", "sunstone_edge_unified", "sunstone_datacenter"),
-        *("cosa_simba", "cosa_simba_8x8", "cosa_simba_large_buffers", "diannao"),
+        *("cosa_simba", "cosa_simba_8x8", "cosa_simba_large_buffers", "cosa_k80", "diannao"),
         *("eyeriss_gating", "eyeriss_v2_pe", "sparse_tensor_core", "scnn", "extensor_like", "dstc"),
     }
     assert set(WORKLOADS) >= {
@@ -77,6 +77,7 @@ def test_the_published_dataflows() -> None:
         "tpu_v1": "weight_stationary",
         "gemmini": "weight_stationary",
         "diannao": "neurons_by_synapses",
+        "cosa_k80": "thread_blocks",
     }
 
 

@@ -42,7 +42,7 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 LIBRARY = {
     "union_edge_aspects": (5, 5), "union_cloud_aspects": (6, 6), "union_chiplets": (11, 11), "sunstone_l1": (125, 51),
-    "accelforge_buffer": (32, 32), "zigzag_forty": (40, 40),
+    "accelforge_buffer": (32, 32), "zigzag_forty": (40, 40), "cosa_k80_blocks": (8, 8),
 }  # fmt: skip
 """Points, and how many of them are machines."""
 
@@ -53,7 +53,9 @@ def test_the_librarys_spaces(name: str) -> None:
     machines = [point.architecture for point in space.points() if point.architecture is not None]
 
     assert (len(space), len(machines)) == LIBRARY[name]
-    assert len({machine.compute_instances for machine in machines}) == (4 if name == "zigzag_forty" else 1)
+    assert len({machine.compute_instances for machine in machines}) == {"zigzag_forty": 4, "cosa_k80_blocks": 8}.get(
+        name, 1
+    )
     assert tw.ArchitectureSpace.from_yaml(space.to_yaml()) == space
 
 
