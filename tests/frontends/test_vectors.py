@@ -150,3 +150,70 @@ def test_pytorch_and_mlir(file: str, operators: list[str]) -> None:
     names = {layer.name for layer in work.layers} | {vector.name for vector in work.vectors}
     assert all(vector.after is not None and names >= {*vector.after, *vector.before} for vector in work.vectors)
     assert {name for vector in work.vectors for name in vector.operators} <= {part.name for part in work.unmapped}
+
+
+FORMS = {
+    "stablehlo.reduce": """
+    %r = stablehlo.reduce(%x init: %c) applies stablehlo.maximum across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+""",
+    "stablehlo.reduce_window": """
+    %r = "stablehlo.reduce_window"(%x, %c) <{window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x4xf32>
+""",
+    "stablehlo.convert": "    %r = stablehlo.convert %x : (tensor<4x8xf32>) -> tensor<4x8xi32>\n",
+    "stablehlo.log_plus_one": "    %r = stablehlo.log_plus_one %x : tensor<4x8xf32>\n",
+    "stablehlo.fft": "    %r = stablehlo.fft %x, type = FFT, length = [8] : (tensor<4x8xf32>) -> tensor<4x8xf32>\n",
+    "tosa.avg_pool2d": """
+    %r = tosa.avg_pool2d %p {kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, pad = array<i64: 0, 0, 0, 0>} : (tensor<1x4x4x3xf32>) -> tensor<1x2x2x3xf32>
+""",
+    "tosa.rescale": "    %r = tosa.rescale %x {scale32 = true} : (tensor<4x8xf32>) -> tensor<4x8xi8>\n",
+}
+COUNTED = {
+    "stablehlo.reduce": ("ReduceMax", 4, 8, {"compare": 1}),
+    "stablehlo.reduce_window": ("reduce_window", 16, 2, {"add": 1}),
+    "stablehlo.convert": ("Cast", 32, 1, {"convert": 1}),
+    "stablehlo.log_plus_one": ("stablehlo.log_plus_one", 32, 1, {"add": 1, "exponential": 1}),
+    "stablehlo.fft": "it contains products, which are not mapped",
+    "tosa.avg_pool2d": ("AveragePool", 12, 4, {"add": 1}),
+    "tosa.rescale": ("QuantizeLinear", 32, 1, {"multiply": 1, "convert": 1, "add": 1, "compare": 2}),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_of_mlir(name: str, tmp_path: Path) -> None:
+    """A product, and one operation behind it."""
+    file = tmp_path / "small.mlir"
+    file.write_text(
+        f"""module {{
+  func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %p: tensor<1x4x4x3xf32>, %c: tensor<f32>) -> tensor<4x8xf32> {{
+    %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+{FORMS[name].lstrip(chr(10))}    return %y : tensor<4x8xf32>
+  }}
+}}
+"""
+    )
+    work = tw.load(str(file), kind="workload")
+    (part,) = work.unmapped
+    expected = COUNTED[name]
+    if isinstance(expected, str):
+        assert not work.vectors and part.reason.endswith(expected)
+        return
+    (vector,) = work.vectors
+    assert (vector.operator, vector.rows, vector.row, dict(vector.plain_work.element)) == expected
+    assert vector.operators == (part.name,)
+
+
+def test_bodies_of_linalg_and_affine_loops() -> None:
+    """Element by element, sums of rows, and loops over buffers, as torch-mlir and onnx-mlir lower them."""
+    folder = Path(__file__).parents[1] / "data" / "mlir"
+    attention = tw.load(str(folder / "torch_attention.linalg.generic.mlir"), kind="workload")
+    counts = {vector.operator: vector for vector in attention.vectors}
+    assert {"Exp", "ReduceSum", "Div", "Sub", "Mul"} <= counts.keys()
+    assert (counts["ReduceSum"].rows, counts["ReduceSum"].row) == (2 * 4 * 16, 16)
+    loops = tw.load(str(folder / "torch_convnet.affine.generic.mlir"), kind="workload")
+    counted = {name for vector in loops.vectors for name in vector.operators}
+    left = [part for part in loops.unmapped if part.name not in counted and part.operations != 0]
+    assert not left and all(vector.after is None for vector in loops.vectors)

@@ -404,6 +404,9 @@ OPERATORS: Mapping[str, OperatorWork] = {
     **dict.fromkeys(
         ("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool", "ArgMax", "ArgMin"), _rows("running maximum", {"compare": 1})
     ),
+    "ReduceVariance": _rows(
+        "sums of x and of x * x in one sweep", {"add": 2, "multiply": 1}, {"multiply": 3, "add": 1}
+    ),
     "ReduceProd": _rows("running product", {"multiply": 1}),
     "ReduceSumSquare": _rows("running sum", {"multiply": 1, "add": 1}),
     **dict.fromkeys(

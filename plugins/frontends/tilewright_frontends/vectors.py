@@ -113,9 +113,6 @@ def vector_layer(
     elif any(math.prod(shape) < made for shape, _ in known[1:]):
         row = result[-1] if result else 1
         rows = made // max(row, 1)
-    sizes = (rows, row, rows * row, made, *(math.prod(one) for one, _ in known))
-    if not all(0 < size <= MAX_ELEMENTS for size in sizes):
-        return "a size is 0, or more than 2**40"
     label = called if called and (fused or work) else operator
     if fused is not None:
         work = fused.work
@@ -125,22 +122,47 @@ def vector_layer(
         told = f"{plain.source}, of {len(known)} operands"
         changed = {"element": dict(plain.element) | {kind: len(known) - 1}, "source": told}
         work = OperatorWork.model_validate(plain.model_dump() | changed)
+    weights = [(math.prod(shape), is_weight) for shape, is_weight in known]
+    return layer_with(name, label, work, rows, row, weights, made, made, count, origin)
+
+
+def layer_with(
+    name: str,
+    operator: str,
+    work: OperatorWork | None,
+    rows: int,
+    row: int,
+    operands: Sequence[tuple[int, bool]],
+    result: int,
+    spread: int,
+    count: int = 1,
+    origin: Origin | None = None,
+) -> VectorLayer | str:
+    """Return a vector layer, or why its sizes are none.
+
+    Args:
+        operands: words of each, and whether it is a weight.
+        spread: words of an operand, behind the first, that rows do not share.
+    """
+    sizes = (rows, row, rows * row, result, *(words for words, _ in operands))
+    if not all(0 < size <= MAX_ELEMENTS for size in sizes):
+        return "a size is 0, or more than 2**40"
     return VectorLayer(
         name=name,
-        operator=label,
+        operator=operator,
         work=work,
         rows=rows,
         row=row,
         operands=tuple(
             Operand(
                 name=f"X{place}",
-                words=math.prod(shape),
-                role="weight" if weight and place else "input",
-                shared=bool(place) and math.prod(shape) < made,
+                words=words,
+                role="weight" if is_weight and place else "input",
+                shared=bool(place) and words < spread,
             )
-            for place, (shape, weight) in enumerate(known)
+            for place, (words, is_weight) in enumerate(operands)
         ),
-        result=made,
+        result=result,
         count=count,
         operators=(name,),
         origin=origin,

@@ -119,6 +119,7 @@ def _gru(*x: Any) -> Any:
         ("ReduceL2", 1, lambda x: [np.linalg.norm(x)]),
         ("GlobalAveragePool", 1, lambda x: [x.mean()]),
         ("ReduceMin", 1, lambda x: [x.min()]),
+        ("ReduceVariance", 1, lambda x: [x.var()]),
         ("ReduceLogSumExp", 1, lambda x: [np.log(np.exp(x).sum())]),
         ("LpNormalization", 1, lambda x: x / np.linalg.norm(x)),
         ("MeanVarianceNormalization", 1, lambda x: (x - x.mean()) / np.sqrt(x.var() + 1e-5)),

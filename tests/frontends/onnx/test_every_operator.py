@@ -75,7 +75,9 @@ def test_the_files_have_every_operator_of_the_table(tmp_path: Path) -> None:
     works = [read_file(write(name, tmp_path), name, name, None, {}) for name in KNOWN]
     counted = {vector.operator for work in works for vector in work.vectors}
     left = (
-        set(OPERATORS) - counted - {"SwiGLU", "CumProd", "SoftmaxBlock", "SoftmaxRescale", "SoftmaxScale"}
+        set(OPERATORS)
+        - counted
+        - {"SwiGLU", "CumProd", "ReduceVariance", "SoftmaxBlock", "SoftmaxRescale", "SoftmaxScale"}
     )  # files have parts of the first, and groups make the last
     assert len(FILES) == 20 and (len(KNOWN) < 20 or not left)
 

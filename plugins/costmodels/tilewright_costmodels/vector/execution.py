@@ -324,12 +324,16 @@ def _shared(operands: Sequence[Values], place: int, default: float) -> Values:
     return operands[place] if place < len(operands) else np.full(operands[0].size, default)
 
 
-def _moments(m: Lanes, values: Values) -> tuple[Any, Any]:
-    """Return the mean of a row, and 1 / its standard deviation."""
-    x = m.load(values)
+def _mean_and_variance(m: Lanes, x: Values) -> tuple[Any, Any]:
+    """Return the mean and the variance of a row."""
     total, squares = m.total(x), m.total(m.multiply(x, x))
     mean, square = m.multiply(total, 1 / x.size), m.multiply(squares, 1 / x.size)
-    variance = m.subtract(square, m.multiply(mean, mean))
+    return mean, m.subtract(square, m.multiply(mean, mean))
+
+
+def _moments(m: Lanes, values: Values) -> tuple[Any, Any]:
+    """Return the mean of a row, and 1 / its standard deviation."""
+    mean, variance = _mean_and_variance(m, m.load(values))
     return mean, m.divide(1.0, np.sqrt(m.add(variance, 1e-5)))
 
 
@@ -447,6 +451,7 @@ ROWS: Mapping[str, Program] = {
     "ReduceMin": _reduced(lambda m, x: -m.largest(-x)),
     "ArgMax": _reduced(lambda m, x: _place(m, x, True)),
     "ArgMin": _reduced(lambda m, x: _place(m, x, False)),
+    "ReduceVariance": _reduced(lambda m, x: _mean_and_variance(m, x)[1]),
     "ReduceProd": _reduced(_product),
     "ReduceSumSquare": _reduced(lambda m, x: m.total(m.multiply(x, x))),
     **dict.fromkeys(("ReduceL2", "LpPool", "GlobalLpPool"), _reduced(lambda m, x: m.root(m.total(m.multiply(x, x))))),

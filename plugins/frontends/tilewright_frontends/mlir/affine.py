@@ -365,11 +365,11 @@ def _bound(loop: Operation, key: str, number: int) -> int:
     return bound.constant
 
 
-def affine_nest(operation: Operation, name: str) -> tuple[Product, dict[str, Value]]:
-    """Return the product of a perfect nest of `affine.for`, and its buffers by their names there, the result last.
+def perfect(operation: Operation) -> tuple[_Loops, Block]:
+    """Return the loops of a perfect nest of `affine.for`, and the innermost body.
 
     Raises:
-        Unsupported: it is no product over affine loops.
+        Unsupported: it is no such nest, or a bound is not constant.
         ValueError: it contradicts itself.
     """
     loops = _Loops()
@@ -387,6 +387,18 @@ def affine_nest(operation: Operation, name: str) -> tuple[Product, dict[str, Val
             raise Unsupported(f"an imperfect nest: {beside} next to a loop; initialise in a separate nest")
         if loop.regions:
             raise Unsupported(f"{loop.name} in the body")
+    return loops, body
+
+
+def affine_nest(operation: Operation, name: str) -> tuple[Product, dict[str, Value]]:
+    """Return the product of a perfect nest of `affine.for`, and its buffers by their names there, the result last.
+
+    Raises:
+        Unsupported: it is no product over affine loops.
+        ValueError: it contradicts itself.
+    """
+    loops, body = perfect(operation)
+    inner = [statement for statement in body.operations if statement.name not in ENDS]
     made = _makers(body)
     stores = [statement for statement in inner if statement.name.endswith(".store")]
     if len(stores) != 1:

@@ -14,10 +14,11 @@ from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends.aliases import Aliases
 from tilewright_frontends.mlir import affine, aten, buffers, comet, loops, moves, onnx_dialect
+from tilewright_frontends.mlir.bodies import MOVED
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
 from tilewright_frontends.mlir.unmapped import CONTROL, explain, is_listed
-from tilewright_frontends.mlir.vectors import unordered, vector_of
+from tilewright_frontends.mlir.vectors import WITH_BODY, unordered, vector_of
 from tilewright_frontends.mlir.widths import with_widths
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 from tilewright_frontends.onnx import edges
@@ -328,7 +329,11 @@ class _Reader:
             place = self._origin(operation)
             vector = vector_of(operation, name, call.shape, call.makers.get, call.times, place)
             is_onnx = operation.name.startswith(onnx_dialect.PREFIX) and not onnx_dialect.is_product(operation.name)
-            if (reason is None or is_onnx) and operation.kind.lower() not in CONTROL:
+            if vector == MOVED:  # such as a `linalg.generic` that transposes
+                self.unmapped[-1] = self.unmapped[-1].model_copy(
+                    update={"reason": f"{operation.at}: {MOVED}", "operations": 0}
+                )
+            elif (reason is None or is_onnx or operation.name in WITH_BODY) and operation.kind.lower() not in CONTROL:
                 self.unmapped[-1] = uncounted(self.unmapped[-1], vector)
             self.vectors.add(vector, [*operation.operands, *inner], operation.results)
         else:

@@ -80,6 +80,7 @@ _OPERAND = re.compile(rf"({_NAME}(?:#\d++)?+)(?!\s*[:=])")
 _PARTS_OF_LINALG = re.compile(r"\b(?:ins|outs)\s*\(([^:()]*):")
 _COUNTERS = re.compile(r"^\s*\([^()]*\)\s*=(?=\s*\()")
 _INTO = re.compile(r"\s(?:to|into)\s")
+_APPLIES = re.compile(r"(?:\bapplies\s+|^\s*\{\s*)([a-z]+\.\w+)")
 _BOUND = re.compile(rf"({_NAME})\s*=\s*({_NAME}(?:#\d+)?)")
 _CALLEE = re.compile(r'@("[^"]*"|[\w$.\-]+)')
 _PLAIN = {"module": "builtin.module", "call": "func.call", "return": "func.return", "func": "func.func"}
@@ -210,6 +211,8 @@ class _Reader:
         name, attributes = unwrapped(name, _attributes(name, rest) | self._maps(name, text, start))
         if function := _FUNCTION.match(text):
             attributes = {"sym_name": function[2].strip('"'), "sym_visibility": function[1]}
+        if body := _APPLIES.search(rest):  # the short form of a region of one operation
+            regions = [Block((), (Operation(body[1], (), (), {}, (), line, column),))]
         values = tuple(value for _, value in results)
         return Operation(name, operands, values, attributes, tuple(regions), line, column, self.labels.of(self.place))
 

@@ -11,6 +11,7 @@ import re
 from tilewright_frontends.mlir import affine
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import WRAPPED, OpenShape, Operation
+from tilewright_frontends.pt2.program import MOVES as OF_ATEN
 
 STRUCTURE = frozenset(
     "constant const const_shape return yield func call module empty alloc alloca dealloc dealloc_tensor apply "
@@ -20,9 +21,9 @@ STRUCTURE = frozenset(
 """Operations that declare or name something and do no work; they are not listed."""
 MOVES = frozenset(
     "reshape transpose broadcast broadcast_in_dim dynamic_broadcast_in_dim slice dynamic_slice extract_slice insert_slice "
-    "pad concatenate concat fill copy collapse_shape expand_shape gather scatter reverse tile identity convert cast "
+    "pad concatenate concat fill copy collapse_shape expand_shape gather scatter reverse tile identity cast "
     "iota real_dynamic_slice dynamic_update_slice squeeze expanddims expand_dims pack unpack split splitv concatv2 "
-    "stridedslice shape".split()
+    "stridedslice shape subview reinterpret_cast view".split()
 )
 CONTROL = frozenset("while if case scan for parallel".split())
 REDUCTIONS = frozenset(
@@ -47,9 +48,13 @@ def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, 
     `shapes` are those of operands, then of results.
     """
     kind = operation.kind.lower()
+    if operation.name.startswith("torch."):
+        kind = operation.name.split(".")[2] if operation.name.count(".") > 1 else kind
+        if kind in OF_ATEN or kind in ("collapse", "split_dim"):
+            return "moves or names data, computes nothing", 0
     if operation.name == "affine.for":
         return "not a product of tensors", affine.affine_operations(operation)
-    if kind in MOVES:
+    if kind in MOVES and operation.name.lower() not in ("tosa.cast", "tf.cast"):
         return "moves or names data, computes nothing", 0
     if kind in CONTROL:
         return "control flow: its contents are not read", None

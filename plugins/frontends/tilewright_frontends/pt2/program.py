@@ -28,7 +28,8 @@ MOVES = frozenset(
     "view _unsafe_view reshape flatten unflatten squeeze unsqueeze transpose permute t expand expand_as repeat slice select split "
     "split_with_sizes chunk unbind cat stack pad constant_pad_nd clone contiguous alias detach copy to _to_copy type_as index "
     "index_select gather scatter embedding arange full zeros ones zeros_like ones_like full_like new_zeros new_ones empty lift_fresh_copy "
-    "dropout getitem sym_size narrow roll flip movedim swapaxes as_strided tril triu".split()
+    "dropout getitem sym_size narrow roll flip movedim swapaxes as_strided tril triu upsample_nearest1d upsample_nearest2d pixel_shuffle lift unfold channel_shuffle "
+    "sym_size_int repeat_interleave new_full scalar_tensor".split()
 )
 REDUCTIONS = frozenset(
     "sum mean amax amin max min any all prod var std argmax argmin norm linalg_vector_norm adaptive_avg_pool1d adaptive_avg_pool2d "
@@ -110,6 +111,7 @@ def _first_sizes(program: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield value["sizes"][0]
 
 
+RECURRENT = frozenset("lstm gru rnn_tanh rnn_relu".split())
 CONTROL = "control flow: its subgraph is not read"
 
 
@@ -223,6 +225,8 @@ class _Reader:
             return "a reduction without weights", self._elements(read[:1])
         if operator in ("cond", "while_loop", "scan", "map_impl"):
             return CONTROL, None
+        if operator in RECURRENT:
+            return "a recurrent cell: the products of its gates are not mapped", None
         return "not a product of tensors over affine loops", self._elements(results)
 
     def _elements(self, names: Sequence[str]) -> int | None:
