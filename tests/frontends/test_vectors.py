@@ -7,11 +7,14 @@ import pytest
 from onnx import helper
 
 import tilewright as tw
-from support.onnx_models import model_of, save
+from support import onnx_models
+from support.exported import node, program, save
+from support.onnx_models import model_of
 from tilewright.schema.vector import OPERATORS, VectorLayer
 from tilewright.schema.workload import Workload
 from tilewright_frontends import OnnxOptions
 from tilewright_frontends.onnx import OnnxFrontend
+from tilewright_frontends.pt2 import read_file
 
 DATA = (2, 6, 8, 8)
 """Shape of the operand x; the convolution of every file keeps it."""
@@ -26,7 +29,7 @@ def load(
         helper.make_node(operator, ["h", *extra], ["y"], "op", domain=domain, **attributes),
     ]
     inputs = {"x": DATA, "w": (6, 6, 1, 1), **extra}
-    return OnnxFrontend(OnnxOptions()).load(save(model_of(nodes, inputs, "y"), tmp_path))
+    return OnnxFrontend(OnnxOptions()).load(onnx_models.save(model_of(nodes, inputs, "y"), tmp_path))
 
 
 ELEMENTS = 2 * 6 * 8 * 8
@@ -90,7 +93,9 @@ def test_dependences_look_through_operators_that_move_words(tmp_path: Path) -> N
         helper.make_node("Conv", ["i", "w"], ["k"], "second"),
         helper.make_node("Add", ["k", "r"], ["y"], "sum"),
     ]
-    work = OnnxFrontend(OnnxOptions()).load(save(model_of(nodes, {"x": DATA, "w": (6, 6, 1, 1)}, "y"), tmp_path))
+    work = OnnxFrontend(OnnxOptions()).load(
+        onnx_models.save(model_of(nodes, {"x": DATA, "w": (6, 6, 1, 1)}, "y"), tmp_path)
+    )
     relu, total = work.vectors
     assert (relu.after, relu.before) == (("first",), ("second",)) and total.after == ("second", "relu")
 
@@ -217,3 +222,29 @@ def test_bodies_of_linalg_and_affine_loops() -> None:
     counted = {name for vector in loops.vectors for name in vector.operators}
     left = [part for part in loops.unmapped if part.name not in counted and part.operations != 0]
     assert not left and all(vector.after is None for vector in loops.vectors)
+
+
+ATEN: list[tuple[str, tuple[int, ...], dict[str, Any], str, tuple[int, int]]] = [
+    ("aten.var.correction", (4, 1), {"dim": [1]}, "ReduceVariance", (4, 8)),
+    ("aten.std.correction", (4, 1), {"dim": [1]}, "std", (4, 8)),
+    ("aten.max.dim", (4,), {"dim": 1}, "ReduceMax", (4, 8)),
+    ("aten.cumsum.default", (4, 8), {"dim": 1}, "CumSum", (4, 8)),
+    ("aten.log1p.default", (4, 8), {}, "log1p", (32, 1)),
+    ("aten.eq.Scalar", (4, 8), {"other": float("-inf")}, "Equal", (32, 1)),
+    ("aten.sort.default", (4, 8), {}, "its work depends on the data", (0, 0)),
+]
+
+
+@pytest.mark.parametrize(("target", "result", "words", "operator", "sizes"), ATEN)
+def test_forms_of_pytorch(
+    target: str, result: tuple[int, ...], words: dict[str, Any], operator: str, sizes: tuple[int, int], tmp_path: Path
+) -> None:
+    calls = [node("aten.mm.default", "h", self="%x", mat2="%w"), node(target, "y", self="%h", **words)]
+    data = program(["x", "w"], {"x": (4, 8), "w": (8, 8), "h": (4, 8), "y": result}, calls)
+    work = read_file(Path(save(data, tmp_path / "small.pt2")), "small.pt2", None, {})
+    (part,) = work.unmapped
+    if not sizes[0]:
+        assert part.reason.endswith(operator) and not work.vectors
+        return
+    (vector,) = work.vectors
+    assert (vector.operator, vector.rows, vector.row, vector.operators) == (operator, *sizes, (part.name,))

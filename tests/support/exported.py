@@ -1,6 +1,7 @@
 """Archives as torch.export.save writes them, made by hand from the published schema (major version 8)."""
 
 import json
+import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ def argument(value: Any) -> dict[str, Any]:
         return {"as_tensor": {"name": value[1:]}} if value.startswith("%") else {"as_string": value}
     if isinstance(value, list) and value and isinstance(value[0], str):
         return {"as_tensors": [{"name": each[1:]} for each in value]}
+    if isinstance(value, float):
+        return {"as_float": value if math.isfinite(value) else str(value).replace("inf", "Infinity")}
     kind = "as_bool" if isinstance(value, bool) else "as_int" if isinstance(value, int) else "as_ints"
     return {kind: value}
 

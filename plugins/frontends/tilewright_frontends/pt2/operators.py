@@ -180,6 +180,8 @@ def _plain(argument: Mapping[str, Any]) -> Any:
     match kind:
         case "as_none":
             return None
+        case "as_float":
+            return float(value)  # infinity is a text
         case "as_tensor":
             return value["name"]
         case "as_tensors":

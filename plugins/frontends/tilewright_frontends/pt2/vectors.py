@@ -75,7 +75,7 @@ NAMES: Mapping[str, str] = {
     **dict.fromkeys("max_pool1d max_pool2d max_pool2d_with_indices max_pool3d".split(), "MaxPool"),
     **dict.fromkeys("avg_pool1d avg_pool2d avg_pool3d".split(), "AveragePool"),
     **dict.fromkeys("adaptive_max_pool1d adaptive_max_pool2d".split(), "GlobalMaxPool"),
-    **dict.fromkeys(("instance_norm", "_instance_norm"), "InstanceNormalization"),
+    **dict.fromkeys(("instance_norm", "_native_batch_norm_legit"), "InstanceNormalization"),
     "upsample_bilinear2d": "Resize",
     "topk": "TopK",
 }
@@ -149,7 +149,7 @@ def vector_of(
         axes = int(operator.partition("pool")[2][:1] or 1)
         row = size**axes if isinstance(size, int) else math.prod(size or ()) ** (axes if len(size or ()) == 1 else 1)
     elif kind == "InstanceNormalization":
-        row = math.prod(data[2:])
+        row = math.prod(data[2:] if plain == "instance_norm" else (data[0], *data[2:]))
     elif kind == "Resize":
         row = 4
     elif kind == "TopK":
