@@ -21,6 +21,7 @@ from tilewright.application.documents.searches import (
     MapLayer,
     MapOutput,
     Offer,
+    RooflineRow,
     Search,
     Sensitivity,
     Totals,
@@ -44,6 +45,7 @@ from tilewright.application.run.artifacts.summaries import (
 )
 from tilewright.application.run.configuration import RunConfiguration, acquire, limit_message
 from tilewright.application.run.network import MappedLayer
+from tilewright.application.run.roofline import ROOFLINE, roof_of
 from tilewright.application.run.searched import PROBLEMS, SEARCHES, Searched
 from tilewright.application.run.vector_network import CountedVector, VectorTotals
 from tilewright.errors import OutputError
@@ -307,7 +309,7 @@ class MappingReport(Tabular):
                 )
                 for unmapped in self.workload.unmapped
             ],
-            vectors=vector_rows(self.vectors),
+            vectors=vector_rows(self.vectors, run.architecture),
             timeline=unit_bars(self.with_vectors.bars),
             algorithms=[Offer(**row) for row in offer_rows(self.choices)],
             links=[(before, layer.name) for layer in self.workload.layers for before in layer.after or ()],
@@ -340,6 +342,7 @@ class MappingReport(Tabular):
             levels=[] if layer.mapping is None else list(layer.mapping.levels()),
             energy=[] if layer.report is None else layer.report.rows(),
             limits=[] if layer.report is None else list(layer.report.slowest),
+            roofline=RooflineRow.of(layer.report, layer.architecture),
             search=Search(**SEARCHES.data("map", self._search(layer))),
             unsearched=[Unsearched(**rule.data()) for rule in self.unsearched(layer)],
             error=None if layer.error is None else str(layer.error),
@@ -545,6 +548,7 @@ class MappingReport(Tabular):
             *COSTS.shown("map", lambda layer: layer.report, self),
             *([] if self.workload.is_list else [Shown(numbers("% of energy", rank=6, decimals=1), share)]),
             *COSTS.shown("map, end", lambda layer: layer.report),
+            *ROOFLINE.shown("map", lambda layer: roof_of(layer.report, layer.architecture)),
             *([Shown("densities", lambda layer: self._densities.get(layer.name, ""))] if self._densities else []),
             *([Shown("proved", lambda layer: self._proofs.get(layer.name, "no"))] if self._proofs else []),
         ]

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from tilewright.application.documents.searches import GroupUnits, GroupVectorRow, UnitBar, VectorRow
+from tilewright.application.documents.searches import GroupUnits, GroupVectorRow, RooflineRow, UnitBar, VectorRow
 from tilewright.application.run.group_vectors import GROUP_VECTORS, GroupVectors, JoinedVector
 from tilewright.application.run.vector_network import VECTORS, Bar, CountedVector, VectorTotals
 from tilewright.formats import quantity
 from tilewright.reports.content import seconds_of
 from tilewright.reports.costs import COSTS
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.workload import Unmapped, Workload
 from tilewright.tables import Column, Shown, Table, csv_text, numbers
 from tilewright.values import attributes, grouped
@@ -115,7 +116,7 @@ def vectors_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return csv_text(columns, [{name: row[name] for name in columns} for row in rows])
 
 
-def vector_rows(vectors: Sequence[CountedVector]) -> list[VectorRow]:
+def vector_rows(vectors: Sequence[CountedVector], architecture: Architecture) -> list[VectorRow]:
     """Return the vector layers as JSON documents have them."""
     return [
         VectorRow(
@@ -123,6 +124,7 @@ def vector_rows(vectors: Sequence[CountedVector]) -> list[VectorRow]:
             **COSTS.data("steps", vector.report),
             reads=None if vector.layer.after is None else list(vector.layer.after),
             reason=vector.reason,
+            roofline=RooflineRow.of(vector.report, architecture),
         )
         for vector in vectors
     ]

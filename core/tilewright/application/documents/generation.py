@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tilewright.application.documents.searches import RunOutput
+from tilewright.application.run.roofline import ROOFLINE
 from tilewright.documents import Document
 from tilewright.figures import Figure, Sheet
 from tilewright.reports.costs import COSTS
@@ -79,6 +80,23 @@ SPEEDS = Sheet(
 """Time and energy of all passes, by way of counting. Energies are those of layers in sequence."""
 
 
+OPERATORS = Sheet(
+    Figure("pass", Column("pass"), lambda one: one.of, kind=str, meaning="Name of the pass."),
+    Figure("name", Column("operator"), kind=str, meaning="Name of the layer, or of the vector layer."),
+    Figure("unit", Column("unit"), kind=str, meaning="Unit that executes it."),
+    Figure("count", numbers("count"), kind=int, meaning="Number of executions in a pass."),
+    Figure("cycles", numbers("cycles"), kind=int, meaning="Cycles of all of them."),
+    Figure(
+        "share",
+        numbers("% of cycles", decimals=1),
+        factor=100,
+        meaning="Fraction of the cycles of a pass, in sequence.",
+    ),
+    views={"json": "pass name unit count cycles share", "table": "pass name unit:3 count:4 cycles:2 share"},
+)
+"""Figures of the operators of a pass; those of the roofline follow."""
+
+
 class PassRow(Document):
     """Passes with equal work. Costs are those of one pass; None while a layer has no mapping."""
 
@@ -89,6 +107,12 @@ class SpeedRow(Document):
     """Time and energy of all passes, by one way of counting."""
 
     _figures = ((SPEEDS, "json"),)
+
+
+class OperatorRow(Document):
+    """Operator of a pass, with its place below the roofline."""
+
+    _figures = ((OPERATORS, "json"), (ROOFLINE, "json"))
 
 
 class MemoryUse(Document):
@@ -137,5 +161,7 @@ class GenerateOutput(RunOutput):
     """The prefill, and the decoding steps by the number of keys that they read."""
     speeds: list[SpeedRow]
     """Time and energy, by each way of counting that is known."""
+    operators: list[OperatorRow]
+    """Operators of each pass that are counted: layers, then vector layers."""
     memory: MemoryUse
     """Values that stay in memory."""

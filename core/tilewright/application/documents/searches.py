@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema
 
 from tilewright.application.algorithms.printed import OFFERS
 from tilewright.application.run.group_vectors import GROUP_VECTORS
+from tilewright.application.run.roofline import ROOFLINE, roof_of
 from tilewright.application.run.searched import PROBLEMS, SEARCHES
 from tilewright.application.run.vector_network import VECTORS
 from tilewright.documents import Document, FileData, OriginData, Output
@@ -18,6 +19,7 @@ from tilewright.reports import AccessCounts, Limit, Report, SparseCounts, Tensor
 from tilewright.reports.costs import COSTS
 from tilewright.reports.printed import PARTS
 from tilewright.schema.alternative import Movement
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
@@ -83,6 +85,18 @@ class RunOutput(Output):
     """Name of the cost model."""
 
 
+class RooflineRow(Document):
+    """An operator below the roofline of the machine: its traffic with the outermost memory, and its fraction of the peak."""
+
+    _figures = ((ROOFLINE, "json"),)
+
+    @classmethod
+    def of(cls, report: Report | None, architecture: Architecture | None) -> RooflineRow | None:
+        """Return the figures of an operator; None without a valid report."""
+        roof = roof_of(report, architecture)
+        return None if roof is None else cls(**ROOFLINE.data("json", roof))
+
+
 class Best(Document):
     """Costs of the best mapping of a layer, and its files."""
 
@@ -140,6 +154,8 @@ class MapLayer(Document):
     """Energies by component and tensor, which add up to the total."""
     limits: list[Limit]
     """Possible bottlenecks; the first one binds most cycles."""
+    roofline: RooflineRow | None
+    """Its place below the roofline; None without a mapping."""
     search: Search
     """The search."""
     unsearched: list[Unsearched]
@@ -172,6 +188,8 @@ class VectorRow(Document):
     """Names of the layers that it reads; None: unknown."""
     reason: str | None
     """Why it is not counted; None: it is."""
+    roofline: RooflineRow | None
+    """Its place below the roofline, with all operations as MACs; None if it is not counted."""
 
 
 class UnitBar(Document):

@@ -110,6 +110,19 @@ def test_weights_and_cache_have_to_fit_the_outermost_memory(small: str, room: in
     assert any("have no room in WeightsDRAM" in each for each in report.messages()) is not fits
 
 
+def test_operators_have_a_place_below_the_roofline(small: str) -> None:
+    report = tw.generate(small, machine(), prefill=8, decode=1, **SEARCH)
+    rows = report.data()["operators"]
+    for one in report.passes:
+        own = [row for row in rows if row["pass"] == one.name]
+        assert sum(row["cycles"] for row in own) == one.total("sequential_cycles")
+        assert sum(row["share"] for row in own) == pytest.approx(1)
+        up = next(row for row in own if row["name"] == "stack.mlp.up")
+        assert up["words"] == up["macs_per_word"] ** -1 * 8 * 16 * one.tokens
+    assert {row["unit"] for row in rows} == {"MAC", "Vector"}
+    assert "operators of the first and the last pass" in str(report)
+
+
 def test_without_decoding_there_is_the_prefill_alone(small: str) -> None:
     report = tw.generate(small, "tpu_v1", prefill=8, **SEARCH)
     (speed,) = report.speeds

@@ -75,6 +75,11 @@ def test_totals_have_vector_layers() -> None:
         ("softmax", "VPU", 328, 82),
         ("gate", "VPU", 256, 64),
     ]
+    assert [row["roofline"]["macs_per_word"] for row in rows] == [
+        328 / 128,
+        256 / 128,
+    ]  # words read and written, by one port
+    assert [row["roofline"]["limited_by"] for row in rows] == ["VPU", "VPU"]
     text = str(report)
     assert "vector layers" in text and "cycles, overlapped: " in text and "not counted" not in text
 

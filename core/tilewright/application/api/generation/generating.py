@@ -123,12 +123,16 @@ def _kinds(source: Source, prefill: int, decode: int, batch: int, block: int) ->
         assert workload.kept is not None
         return workload, workload.kept
 
-    first, start = sized(seq=prefill)
-    kinds, done = [_Kind("prefill", 0, 1, prefill, prefill, first)], 0
+    whole_prompt, start = sized(seq=prefill)
+    kinds, done = [_Kind("prefill", 0, 1, prefill, prefill, whole_prompt)], 0
     steps = Counter(-(-(prefill + step) // block) * block for step in range(1, decode + 1))
     for keys, number in sorted(steps.items()):
-        kinds.append(_Kind(f"decode_{keys}", done + 1, number, 1, keys, sized(seq=1, cache=keys - 1)[0]))
-        done += number
+        step = sized(seq=1, cache=keys - 1)[0]
+        first, last = done + 1, kinds[-1]
+        if (last.workload.layers, last.workload.vectors) == (step.layers, step.vectors) and done:
+            first, number = last.first, number + kinds.pop().steps  # states, or a full window
+        kinds.append(_Kind(f"decode_{keys}", first, number, 1, keys, step))
+        done = first + number - 1
     return kinds, (start, sized(seq=1, cache=prefill + decode - 1)[1] if decode else start)
 
 

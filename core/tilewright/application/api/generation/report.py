@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,15 +12,18 @@ from typing import Any
 from tilewright.application.api.mapping_report import PAGE, MappingReport
 from tilewright.application.api.vector_tables import unmapped_table
 from tilewright.application.documents.generation import (
+    OPERATORS,
     PASSES,
     SPEEDS,
     GenerateOutput,
     MemoryUse,
+    OperatorRow,
     PassRow,
     SpeedRow,
 )
 from tilewright.application.run.artifacts.summaries import folder_message, head_of, save_summary, title_of
 from tilewright.application.run.configuration import acquire
+from tilewright.application.run.roofline import ROOFLINE, Roof, roof_of
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.reports.content import seconds_of
@@ -38,6 +41,19 @@ WAYS = {
 """Way of counting -> cycles and energy among the totals of a pass. Energies are those in sequence."""
 NAME = "generation by {}"
 """Name of the searches in the record of a folder."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Operator of a pass, with all its executions. `share` is its fraction of the cycles of a pass, in sequence."""
+
+    of: str
+    name: str
+    unit: str
+    count: int
+    cycles: int
+    share: float | None
+    roof: Roof
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,20 @@ class Pass:
     def total(self, figure: str) -> Any:
         """Return a total of one pass; None while a layer has no mapping."""
         return COSTS.figures[figure].value(self.report) if self.report.complete else None
+
+    def operators(self) -> Iterator[Operator]:
+        """Yield the operators that are counted: layers, then vector layers."""
+        machine, vectors = self.report.configuration.architecture, self.report.with_vectors.valid
+        whole = self.total("sequential_cycles") or self.total("cycles")
+        layers = [(layer.name, layer.count, layer.report, machine.compute.name) for layer in self.report.layers]
+        for name, count, report, unit in (
+            *layers,
+            *((one.layer.name, one.layer.count, one.report, one.unit) for one in vectors),
+        ):
+            roof = roof_of(report, machine)
+            if roof is not None and roof.report.cycles is not None:
+                cycles = count * roof.report.cycles
+                yield Operator(self.name, name, unit, count, cycles, cycles / whole if whole else None, roof)
 
 
 @dataclass(frozen=True)
@@ -243,6 +273,11 @@ class GenerationReport(Tabular):
             clock_ghz=run.architecture.clock_ghz,
             passes=[PassRow(**row) for row in self.rows()],
             speeds=[SpeedRow(**SPEEDS.data("json", speed)) for speed in self.speeds],
+            operators=[
+                OperatorRow(**OPERATORS.data("json", one), **ROOFLINE.data("json", one.roof))
+                for each in self.passes
+                for one in each.operators()
+            ],
             memory=self.memory,
         ).data()
 
@@ -273,6 +308,13 @@ class GenerationReport(Tabular):
         if run.architecture.clock_ghz is not None:
             seconds = SPEEDS.shown("seconds", lambda speed: speed, known=self.speeds)
             parts.append(Table.of(seconds, self.speeds, f"time at {run.architecture.clock_ghz:g} GHz"))
+        ends = {self.passes[0].name, self.passes[-1].name}
+        shown = [one for each in self.passes if each.name in ends for one in each.operators()]
+        columns: list[Shown[Operator]] = [
+            *OPERATORS.shown("table", lambda one: one),
+            *ROOFLINE.shown("table", lambda one: one.roof),
+        ]
+        parts += ["", Table.of(columns, shown, "operators of the first and the last pass")]
         first = self.passes[0].report
         return [*parts, "", *self._memory(), *unmapped_table(first.workload, first.with_vectors)]
 

@@ -16,6 +16,7 @@ from tilewright.application.api.sections import added_sections
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.diagrams import draw
 from tilewright.application.drawing.drawing import Drawing
+from tilewright.application.run.roofline import ROOFLINE
 from tilewright.application.run.searched import PROBLEMS
 from tilewright.application.run.vector_network import VECTORS
 from tilewright.figures import Figure
@@ -149,10 +150,16 @@ def _layer_table(data: Mapping[str, Any]) -> Table:
         Shown(numbers("cycles x count", like="cycles"), lambda layer: _times(layer, "cycles"), totals["cycles"]),
         *others,
         Shown(numbers("utilization", "%", decimals=1), lambda layer: _scaled(layer["best"]["utilization"], 100)),
+        *ROOFLINE.shown("map", _roofline),
         Shown("limited by", lambda layer: _limit(layer) or layer["error"] or "-"),
         Shown("proved", lambda layer: _proof(layer) + ", wider" * _is_wider(layer)),
     ]
     return Table.of(columns, data["layers"], total=_has_total(data))
+
+
+def _roofline(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the place of an operator below the roofline; older files have none."""
+    return row.get("roofline") or {}
 
 
 def _has_total(data: Mapping[str, Any]) -> bool:
@@ -217,6 +224,7 @@ def _unmapped(data: Mapping[str, Any]) -> dict[str, Any] | None:
 def _vectors(data: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the vector layers; None if there are none. Older files have none."""
     columns = VECTORS.shown("page", lambda vector: vector) + COSTS.shown("steps", lambda vector: vector)
+    columns += ROOFLINE.shown("table", _roofline)
     return table(Table.of(columns, data["vectors"]), "vectors") if data.get("vectors") else None
 
 
