@@ -202,7 +202,7 @@ def test_proofs_of_more_spaces(repeated: float) -> None:
 def test_one_model_for_many_timings_gives_the_cycles_of_a_new_one_for_each() -> None:
     """The counts of a batch are kept while only timings change; bandwidths and batches change them."""
     (case,) = tw.map("nk,km->nm; n=16 k=16 m=16", "eyeriss", mapper="random", evaluations=50, cache=False).layers
-    assert case.mapping is not None
+    assert case.mapping is not None and case.architecture is not None
     outer = case.architecture.memories[0].name
     spec, kept = CostModelSpec, installed().make(CostModelSpec, "pipelined")
     batches = [MappingBatch.pack(case.problem, [case.mapping] * times) for times in (1, 2)]
