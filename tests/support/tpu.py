@@ -77,7 +77,8 @@ def mapping_of(sizes: Sizes, arrays: int = 1, stationary: str = "B") -> Mapping:
         return -(-tiles[across] // parts[0]) * -(-tiles["K"] // parts[1])
 
     parts = min(((arrays // part, part) for part in (1, 2, 4) if part <= arrays), key=steps)
-    parted = sizes | {name: LANES * -(-tiles[name] // part) for name, part in zip((across, "K"), parts, strict=True)}
+    whole = {name: LANES * -(-tiles[name] // part) for name, part in zip((across, "K"), parts, strict=True)}
+    parted = sizes | {name: min(sizes[name], size) for name, size in whole.items()}
     array = sizes | dict.fromkeys((across, "K"), LANES)
     row, lane = array | {across: 1}, array | {across: 1, "K": 1}
 

@@ -99,10 +99,11 @@ class CalibrationReport(Tabular):
         errors = Table("measurements", numbers("rows"), *factors, title="factor between predicted and measured cycles")
         for name, error in self.errors.items():
             errors.add_row(name, error.rows, error.mean, error.median, error.worst, error.spearman)
-        worst = Table("row", "measured", "fitted", factors[0], "reason", title="rows that fit worst")
+        columns = numbers("measured"), numbers("fitted"), numbers("factor", decimals=3)
+        worst = Table("row", *columns, "reason", title="rows that fit worst")
         for row in sorted(self.predictions, key=_misfit, reverse=True):
             if row.reason is not None:
-                worst.add_row(row.where, figure(row.measured), figure(row.fitted), math.exp(_misfit(row)), row.reason)
+                worst.add_row(row.where, round(row.measured), round(row.fitted), math.exp(_misfit(row)), row.reason)
         return [values, errors, worst] if any(row.reason is not None for row in self.predictions) else [values, errors]
 
     @property

@@ -1,0 +1,58 @@
+"""The page "Against silicon": its figures follow from the measurements that are kept, and its text from the figures."""
+
+import sys
+
+import pytest
+
+from support import ROOT
+from support.profiles import first
+from tilewright.application.run.evaluation import build_model, evaluate
+
+sys.path.insert(0, str(ROOT))
+from benchmarks import silicon
+
+CHIP, SHEET = silicon.read(silicon.FOLDER / "eyeriss.csv"), silicon.read(silicon.FOLDER / "nvdla.csv")
+LAYERS, CONVOLUTIONS = (silicon.read(silicon.FOLDER / f"{name}_rows.csv") for name in ("eyeriss", "nvdla"))
+
+
+def test_the_page_is_generated_from_the_kept_figures() -> None:
+    assert silicon.PAGE.read_text(encoding="utf-8") == silicon.page(), "python benchmarks/silicon.py --page"
+    kept = silicon.read(silicon.RESULTS)
+    lines = [{key: str(value) for key, value in row.items()} for row in silicon.summaries(LAYERS, CONVOLUTIONS)]
+    assert [row for row in kept if row["set"].startswith(("eyeriss", "nvdla"))] == lines
+    assert {row["set"].split()[0] for row in kept} == {one.name for one in silicon.SOURCES}
+
+
+def test_the_kept_figures_are_those_of_the_models() -> None:
+    layers = [{key: str(value) for key, value in row.items()} for row in silicon.eyeriss(CHIP[3:])]
+    assert layers == LAYERS[3:5]
+    rows = [{key: str(value) for key, value in row.items()} for row in silicon.nvdla(SHEET[::20])]
+    assert rows == CONVOLUTIONS[::20]
+
+
+@pytest.mark.exhaustive
+def test_all_kept_figures_are_those_of_the_models() -> None:
+    for name, rows in silicon.kept().items():
+        told = [{key: str(value) for key, value in row.items()} for row in rows]
+        assert told == silicon.read(silicon.FOLDER / f"{name}.csv")
+
+
+def test_the_printed_totals_are_those_of_the_rows() -> None:
+    """JSSC 2017, table V: 103.5 ms, 208.5 MB, 15.4 MB; table III gives the active units."""
+    for column, total in (("processing_ms", 103.5), ("buffer_mb", 208.5), ("dram_mb", 15.4)):
+        assert sum(float(row[column]) for row in CHIP) == pytest.approx(total, abs=0.11)
+    assert [row["chip_units"] for row in LAYERS] == [row["units"] for row in LAYERS]
+
+
+@pytest.mark.parametrize("row", first(0, *CHIP))
+def test_oracle_has_the_counts_of_two_passes(row: dict[str, str]) -> None:
+    problem, mapping = silicon.passes(row)
+    executed, counted = (
+        evaluate(build_model(model, options), problem, silicon.eyeriss_chip(), mapping)
+        for model, options in (("oracle", {"max_operations": 10**7}), ("timeloop", {}))
+    )
+    for level in ("DRAM", "Buffer"):
+        for tensor in "IWO":
+            for action in ("reads", "fills", "updates"):
+                words = silicon.words(executed, level, tensor, action)
+                assert words == silicon.words(counted, level, tensor, action)
