@@ -1,4 +1,4 @@
-"""Random stacks of convolutions that share a loop over rows: strides, padding, batches, and layers that start late.
+"""Random stacks of convolutions that share a loop over rows: strides, padding, batches, short last tiles, late starts.
 
 cd tests && python -m support.sliding_groups 5000 --start 0
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 from support.groups import judged
 from support.tally import tally
+from tilewright.application.run.branches import ragged_dimensions
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.group_legality import group_legality, keeps_halo
 from tilewright.mapspace.sliding import window_along
@@ -80,7 +81,8 @@ class Stack:
         lengths = [layer["dimensions"]["p0"] / taken for layer, taken in zip(self.layers, rows, strict=True)]
         if any(not length.is_integer() for length in lengths):
             return None
-        able = [tile for tile in range(1, int(min(lengths))) if all(length % tile == 0 for length in lengths)]
+        ragged = random.random() < 0.5
+        able = [tile for tile in range(1, int(min(lengths))) if ragged or all(length % tile == 0 for length in lengths)]
         tile = random.choice(able or [int(max(lengths))])
         edges = [
             {
@@ -184,6 +186,7 @@ def outcome(seed: int) -> str:
     if group is None:
         return "no whole rows"
     kind = "zeros" if stack.zeros else "no zeros"
+    kind += ", ragged" if any(ragged_dimensions(path) for path in group.paths.values()) else ""
     verdict = group_legality(group)
     if not verdict:
         return f"illegal ({','.join(sorted({reason.code for reason in verdict.reasons}))})"

@@ -244,7 +244,7 @@ def uneven_axes(group: GroupMapping, layers: Sequence[str]) -> set[str]:
 
 
 def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterator[Reason]:
-    """Yield a reason for each shared loop whose tile does not divide what its layers take, and when they start.
+    """Yield a reason for each shared loop whose tile is not smaller than what its layers take, or does not divide when they start.
 
     Args:
         outside: tile of each axis outside the part.
@@ -259,18 +259,16 @@ def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterato
         sizes, starts = [group.length(axis, layer) for layer in layers], group.starts(axis, layers)
         for entry in part.entries:
             size = entry.temporal_tile_sizes[axis]
-            whole = [*sizes, *starts.values(), outside.get(axis, 0)] if size < group.extent(axis, layers) else []
-            if (
-                entry.spatial_tile_sizes[axis] != size
-                or any(extent % size for extent in whole)
-                or (whole and size in sizes)
+            steps = size < group.extent(axis, layers)
+            if entry.spatial_tile_sizes[axis] != size or (
+                steps and (any(row % size for row in (*starts.values(), outside.get(axis, 0))) or size >= min(sizes))
             ):
                 told = ", ".join(
                     f"{extent} in {layer}"
                     + (f" from row {starts[layer]} on" if starts[layer] and axis in group.paces else "")
                     for layer, extent in zip(layers, sizes, strict=True)
                 )
-                text = f"its sizes are {told}; expected a temporal tile that divides all, and is smaller than each"
+                text = f"its sizes are {told}; expected a temporal tile that divides the starts, and is smaller than each size"
                 yield Reason(code="halo", where=f"loop over {axis}", message=text)
             outside[axis] = size
     for branch in part.branches:

@@ -151,11 +151,12 @@ def alive_rows(windows: Sequence[Window], tile: int) -> int:
         newest, oldest = made, list[int]()
         for window in windows:
             turn = step - window.lag // tile
-            if turn >= window.length // tile:
+            if turn * tile >= window.length:
                 continue
             first = turn * tile * window.made - window.before if turn >= 0 else -window.before
             if turn >= 0 and window.is_stored:
-                newest = max(newest, first + (tile * window.taken - 1) * window.stride + window.reach + 1)
+                rows = min(tile, window.length - turn * tile) * window.taken
+                newest = max(newest, first + (rows - 1) * window.stride + window.reach + 1)
             oldest.append(first if window.is_stored else max(first, 0))
         most = max(most, newest - min(oldest, default=newest))
     return most
@@ -169,8 +170,8 @@ def _turns(windows: Sequence[Window], tile: int) -> list[int]:
     turns = {0, -(-windows[0].size // (tile * windows[0].made))}
     for window in windows:
         begin = window.lag // tile
-        turns |= {begin, begin + window.length // tile, begin - (-window.before // (tile * window.made))}
-    last = max(1, *((window.lag + window.length) // tile for window in windows))
+        turns |= {begin, begin - (-window.length // tile), begin - (-window.before // (tile * window.made))}
+    last = max(1, *(-(-(window.lag + window.length) // tile) for window in windows))
     return sorted({step for turn in turns for step in (turn - 1, turn, turn + 1) if 0 <= step < last} | {last - 1})
 
 

@@ -7,16 +7,21 @@ layer without them, and its counts are multiplied by their trips. Three rules ad
 - Sums that an earlier visit began are read again. Only the first partial sum of each word is written.
 - Tiles are alive over time (`group_peaks`).
 
-Words that do not exist (padding) are taken off in proportion (`PaddedUse`).
+Where shared tiles do not divide, the last visits are shorter: each kind of visit is evaluated, and counted as often as it
+happens. Words that do not exist (padding) are taken off in proportion (`PaddedUse`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from tilewright.errors import Reason
 from tilewright.mapspace.exact import group_overflow
@@ -30,7 +35,7 @@ from tilewright.mapspace.group_padding import PaddedUse, padded_use
 from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.group_reports import GroupRow, group_report
 from tilewright.prices import charged, port_limits, prices_of, tensor_pj
-from tilewright.reports import Accesses, InstanceCounts, Limit, Report, TensorCounts
+from tilewright.reports import Accesses, InstanceCounts, Limit, Report
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping, Path, Place
@@ -88,20 +93,64 @@ def _uncounted(group: GroupMapping) -> Iterator[Reason]:
         if not has_one_tile(group, tensor):
             text = "its readers use different parts of a shared tile, which only execution counts; keep it in an outer part"
             yield Reason(code="tile", where=f"tensor {tensor}", message=text)
-    for path in group.paths.values():
-        shared = path.starts[-1]
-        for number, (entry, inner) in enumerate(zip(path.mapping.entries[:shared], _inner_tiles(path), strict=False)):
-            for at, size in entry.temporal_tile_sizes.items():
-                if size % entry.spatial_tile_sizes[at] or entry.spatial_tile_sizes[at] % inner[at]:
-                    text = f"a shared tile of {at} does not divide the one outside it; give it a size that divides"
-                    yield Reason(code="imperfect", where=f"{path.problem.name}, entry {number}", message=text)
+    for name, path in group.paths.items():
+        obstacle = _ragged_obstacle(group, path) if ragged_dimensions(path) else None
+        if obstacle is not None:
+            at = next(iter(ragged_dimensions(path)))
+            text = (
+                f"a shared tile of {at} does not divide the one outside it, and {obstacle}; give it a size that divides"
+            )
+            yield Reason(code="imperfect", where=name, message=text)
 
 
-def _inner_tiles(path: Path) -> Iterator[FrozenDict[str, int]]:
-    """Yield the tile sizes inside each shared entry."""
-    for entry in path.mapping.entries[1 : path.starts[-1]]:
-        yield entry.temporal_tile_sizes
-    yield path.mapping.entries[path.starts[-1] - 1].spatial_tile_sizes
+def ragged_dimensions(path: Path) -> list[str]:
+    """Return the dimensions of a layer along which a shared tile does not divide the one outside it."""
+    entries, ragged = path.mapping.entries[: path.starts[-1]], list[str]()
+    for at, whole in path.problem.dimensions.items():
+        sizes = [whole, *(size for e in entries for size in (e.temporal_tile_sizes[at], e.spatial_tile_sizes[at]))]
+        if any(outer % inner for outer, inner in itertools.pairwise(sizes)):
+            ragged.append(at)
+    return ragged
+
+
+def _ragged_obstacle(group: GroupMapping, path: Path) -> str | None:
+    """Return why shorter visits are counted only by executing them; None if they are not."""
+    entries, layer = path.mapping.entries[: path.starts[-1]], path.problem.name
+    for at in ragged_dimensions(path):
+        if any(entry.spatial_tile_sizes[at] != entry.temporal_tile_sizes[at] for entry in entries):
+            return "units share it out"
+    outside = {
+        name for trips, _ in path.mapping.factors()[: len(entries)] for name, count in trips.items() if count > 1
+    }
+    if outside - path.problem.output.dimensions:
+        return "a sum crosses the shared loops"
+    uses = (padded_use(group, path.names[tensor.name], layer) for tensor in path.problem.tensors)
+    return "words do not exist (padding)" if any(use is not None and use.padded for use in uses) else None
+
+
+Ints = npt.NDArray[np.int64]
+"""Accesses at the busiest instance, and at all instances."""
+NONE: Ints = np.zeros(2, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """Visits of one kind: their number, and the layer's sizes and mapping in each."""
+
+    number: int
+    problem: Problem
+    mapping: Mapping
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Accesses of all visits: at an instance, and at all of them."""
+
+    reads: Ints
+    fills: Ints
+    updates: Ints
+    instances: int
+    tile_words: int
 
 
 @dataclass(frozen=True)
@@ -117,15 +166,18 @@ class _Layer:
     architecture: Architecture
 
     @cached_property
-    def _reports(self) -> dict[int, Report]:
+    def _reports(self) -> dict[tuple[int, FrozenDict[str, int]], Report]:
         return {}
 
-    def report(self, cut: int) -> Report:
-        """Return the model's report on the layer within one visit."""
-        if cut not in self._reports:
-            problem, mapping = self._visit(cut)
-            self._reports[cut] = self.bind(problem, self.architecture).explain(mapping)
-        return self._reports[cut]
+    def reports(self, cut: int) -> list[tuple[int, Report]]:
+        """Return how often each kind of visit happens, and the model's report on the layer within one."""
+        rows = list[tuple[int, Report]]()
+        for visit in self.visits(cut):
+            key = cut, visit.problem.dimensions
+            if key not in self._reports:
+                self._reports[key] = self.bind(visit.problem, self.architecture).explain(visit.mapping)
+            rows.append((visit.number, self._reports[key]))
+        return rows
 
     @cached_property
     def _mapping(self) -> Mapping:
@@ -146,21 +198,79 @@ class _Layer:
                     entries[number : number + 2] = [outer.model_copy(update=held), inner.model_copy(update=theirs)]
         return Mapping(entries=tuple(entries))
 
-    def _visit(self, cut: int) -> tuple[Problem, Mapping]:
+    @cached_property
+    def _visits(self) -> dict[int, list[_Visit]]:
+        return {}
+
+    @cached_property
+    def ragged(self) -> bool:
+        """Whether some visits are shorter than others."""
+        return bool(ragged_dimensions(self.path))
+
+    @property
+    def _all_visits(self) -> int:
+        """The cut whose visits together are the whole layer. No sum crosses shorter visits."""
+        return self.path.starts[-1] if self.ragged else 0
+
+    def _whole(self, tensor: Tensor) -> list[Memory]:
+        """Return the memories whose words of a tensor are counted over all visits together."""
+        keepers = self.path.keepers(tensor.name)
+        return [self._memory(tensor, one) for one, cut in zip(keepers, self.cuts(tensor), strict=True) if not cut]
+
+    def _is_even(self, visit: _Visit) -> bool:
+        """Return whether all instances in use work alike: no dimension with a shorter tile is shared out."""
+        entries = visit.mapping.entries
+        for at, whole in visit.problem.dimensions.items():
+            pairs = [(entry.temporal_tile_sizes[at], entry.spatial_tile_sizes[at]) for entry in entries]
+            sizes = [whole, *(size for pair in pairs for size in pair)]
+            is_whole = not any(outer % inner for outer, inner in itertools.pairwise(sizes))
+            if not is_whole and any(temporal != spatial for temporal, spatial in pairs):
+                return False
+        return True
+
+    def visits(self, cut: int) -> list[_Visit]:
+        """Return the kinds of visits; where shared tiles divide, there is one."""
+        if cut not in self._visits:
+            sizes = [self._sizes(cut, at) for at in self.path.problem.dimensions]
+            self._visits[cut] = [
+                self._visit(cut, dict(zip(self.path.problem.dimensions, kind, strict=True)), number)
+                for kind, number in (
+                    (tuple(size for size, _ in some), math.prod(count for _, count in some))
+                    for some in itertools.product(*sizes)
+                )
+            ]
+        return self._visits[cut]
+
+    def _sizes(self, cut: int, at: str) -> list[tuple[int, int]]:
+        """Return the sizes of a dimension inside the temporal loops that are visits, each with the number of such tiles."""
+        sizes = {self.path.problem.dimensions[at]: 1}
+        for entry in self._mapping.entries[:cut]:
+            tile, inner = entry.temporal_tile_sizes[at], Counter[int]()
+            for size, count in sizes.items():
+                inner[min(tile, size)] += count * max(1, size // tile)
+                inner[size % tile] += count if size > tile else 0
+            units = entry.temporal_tile_sizes[at] // entry.spatial_tile_sizes[at]
+            sizes = {-(-size // units): count for size, count in inner.items() if size and count}
+        return list(sizes.items())
+
+    def _visit(self, cut: int, sizes: dict[str, int], number: int) -> _Visit:
+        """Return the visits in which the tile inside the last loop of them has some sizes."""
         entries, factors = list(self._mapping.entries), self._mapping.factors()
         if not cut:
-            return self.path.problem, self._mapping
-        tile = dict(entries[cut - 1].spatial_tile_sizes)
-        for number in range(cut - 1, -1, -1):
-            inner, tile = tile, {at: size * factors[number][1][at] for at, size in tile.items()}
-            sizes = {"temporal_tile_sizes": FrozenDict(tile), "spatial_tile_sizes": FrozenDict(inner)}
-            entries[number] = entries[number].model_copy(update=sizes)
+            return _Visit(1, self.path.problem, self._mapping)
+        for inside in range(cut, len(entries)):
+            update = {
+                key: FrozenDict({at: min(size, sizes[at]) for at, size in getattr(entries[inside], key).items()})
+                for key in ("temporal_tile_sizes", "spatial_tile_sizes")
+            }
+            entries[inside] = entries[inside].model_copy(update=update)
+        tile = sizes
+        for outside in range(cut - 1, -1, -1):
+            inner, tile = tile, {at: size * factors[outside][1][at] for at, size in tile.items()}
+            update = {"temporal_tile_sizes": FrozenDict(tile), "spatial_tile_sizes": FrozenDict(inner)}
+            entries[outside] = entries[outside].model_copy(update=update)
         problem = self.path.problem.replace({f"dimensions.{at}": size for at, size in tile.items()})
-        return problem, Mapping(entries=tuple(entries))
-
-    def visits(self, cut: int) -> int:
-        """Return the product of the trips of the temporal loops that are visits."""
-        return math.prod(trips for temporal, _ in self._mapping.factors()[:cut] for trips in temporal.values())
+        return _Visit(number, problem, Mapping(entries=tuple(entries)))
 
     def cuts(self, tensor: Tensor) -> list[int]:
         """Return the cut of the link into each storage entry but the first, and of that into compute."""
@@ -169,13 +279,17 @@ class _Layer:
         for entry in keepers[1:]:
             again = ends_with_sequence(self.group, name, self.path, entry)
             cuts.append(entry + 1 if again else self.path.starts[entry])
-        return [*cuts, 0 if tensor.is_output else self.path.starts[-1]]
+        return [*cuts, self._all_visits if tensor.is_output else self.path.starts[-1]]
 
     def refusals(self) -> Iterator[Reason]:
         """Yield the reasons against the layer."""
         where = self.path.problem.name
-        for cut in sorted({0}.union(*map(self.cuts, self.path.problem.tensors))):
-            report = self.report(cut)
+        cuts = sorted({0}.union(*map(self.cuts, self.path.problem.tensors)))
+        if self.ragged and not all(self._is_even(visit) for cut in cuts[1:] for visit in self.visits(cut)):
+            text = "a shorter visit leaves units idle in its last steps, which only execution counts; give a size that divides"
+            yield Reason(code="imperfect", where=where, message=text)
+            return
+        for cut, report in [(one, report) for one in cuts for _, report in self.reports(one)]:
             if not report.valid:
                 yield from (
                     reason.model_copy(update={"where": f"{where}, {reason.where}"}) for reason in report.reasons
@@ -194,6 +308,14 @@ class _Layer:
                     text = "neighbours forward its words; how often is not counted in groups (link_transfers: false)"
                     yield Reason(code="forwarding", where=f"{where}, tensor {tensor.name}", message=text)
                     return
+                if (
+                    self.ragged
+                    and cut == 0
+                    and any(self._counts(0, one, tensor).instances > 1 for one in self._whole(tensor))
+                ):
+                    text = f"several instances keep {tensor.name} outside shorter visits, which only execution counts"
+                    yield Reason(code="imperfect", where=where, message=text)
+                    return
         for tensor in self.path.problem.tensors:
             if not self._counts_as_executed(tensor):
                 text = "it has padding, and the model counts a tile that moves along it in its own way; use oracle"
@@ -207,9 +329,7 @@ class _Layer:
         keepers, cuts = self.path.keepers(tensor.name), self.cuts(tensor)
         for outer, inner, cut in zip(keepers, [*keepers[1:], None], cuts, strict=True):
             words = use.moved(outer, inner, cut, clip=False)
-            served, left = divmod(
-                self._counts(cut, self._memory(tensor, outer), tensor).reads * self.visits(cut), words
-            )
+            served, left = divmod(int(self._counts(cut, self._memory(tensor, outer), tensor).reads[0]), words)
             alike = math.prod(
                 loop.trips
                 for loop in self.path.mapping.loops()
@@ -218,8 +338,8 @@ class _Layer:
             if left or not served or alike % served:
                 return False
             if inner is not None:
-                fills = self._counts(cut, self._memory(tensor, inner), tensor).fills * self.visits(cut)
-                if fills != use.moved(inner, inner, cut, clip=False):
+                fills = self._counts(cut, self._memory(tensor, inner), tensor).fills
+                if fills[0] != use.moved(inner, inner, cut, clip=False):
                     return False
         return True
 
@@ -230,8 +350,13 @@ class _Layer:
 
     def computing(self) -> Limit:
         """Return the limit of the compute units; whether it binds depends on the words of the group."""
-        limit = next(candidate for candidate in self.report(0).limits if candidate.action == "compute")
-        return limit.model_copy(update={"binding_cycles": 0})
+        reports = self.reports(self._all_visits)
+        limits = [
+            (number, next(candidate for candidate in report.limits if candidate.action == "compute"))
+            for number, report in reports
+        ]
+        cycles = sum(number * limit.cycles for number, limit in limits)
+        return limits[0][1].model_copy(update={"binding_cycles": 0, "cycles": cycles})
 
     def rows(self, tensor: Tensor, moved: set[tuple[str, Place, int]]) -> Iterator[GroupRow]:
         """Yield the accesses to a tensor, outermost memory first.
@@ -241,7 +366,7 @@ class _Layer:
         """
         name, keepers, cuts = self.path.names[tensor.name], self.path.keepers(tensor.name), self.cuts(tensor)
         memories = [self._memory(tensor, entry) for entry in keepers]
-        whole = [self._counts(0, memory, tensor) for memory in memories]
+        whole = [self._counts(self._all_visits, memory, tensor) for memory in memories]
         padded = self._padded(tensor)
         filled = [True] * (len(keepers) + 1)  # the links that this layer counts: into each entry, and into compute
         for number, entry in enumerate(keepers[1:], 1):
@@ -251,27 +376,28 @@ class _Layer:
                 moved.add(place)
         for number, (memory, all_visits) in enumerate(zip(memories, whole, strict=True)):
             inward = cuts[number]
-            inside, reads = self._counts(inward, memory, tensor), 0
-            updates, fills = inside.updates * self.visits(inward), 0
+            inside, reads, fills = self._counts(inward, memory, tensor), NONE, NONE
+            updates = inside.updates
             inner = keepers[number + 1] if number + 1 < len(keepers) else None
             if filled[number + 1]:
-                reads = inside.reads * self.visits(inward)
+                reads = inside.reads
                 if padded:
                     links = (padded.moved(keepers[number], inner, inward, clip) for clip in (True, False))
                     reads = reads * next(links) // next(links)
             if tensor.is_output:  # the first partial sum of a word is not read
                 first = all_visits.updates - all_visits.reads
-                reads = max(updates - first, 0)
+                reads = np.maximum(updates - first, 0)
             if number and filled[number]:
                 outward = cuts[number - 1]
                 visit = self._counts(outward, memory, tensor)
-                fills = visit.fills * self.visits(outward)
+                fills = visit.fills
                 if padded:
-                    fills = padded.moved(keepers[number], keepers[number], outward)
+                    fills = padded.moved(keepers[number], keepers[number], outward) * np.array([1, visit.instances])
                 if tensor.is_output:
-                    fills = max((visit.fills + visit.updates - visit.reads) * self.visits(outward) - first, 0)
+                    fills = np.maximum(visit.fills + visit.updates - visit.reads - first, 0)
             instances = all_visits.instances
-            total = [InstanceCounts(total=count * instances, most=count) for count in (reads, fills, updates)]
+            moves = reads, fills, updates
+            total = [InstanceCounts(total=int(count[1]), most=int(count[0])) for count in moves]
             yield GroupRow(
                 Accesses(
                     level=memory.name,
@@ -283,7 +409,7 @@ class _Layer:
                     updates=total[2],
                 ),
                 padded.tile_words(keepers[number]) if padded else all_visits.tile_words,
-                tensor_pj(memory, tensor, reads, fills, updates)
+                tensor_pj(memory, tensor, *(float(count[1] / instances) for count in moves))
                 * float(charged(prices_of(self.architecture)[memory.name], instances)),
             )
 
@@ -304,5 +430,16 @@ class _Layer:
         assert memory is not None, "legality has been checked"
         return memory
 
-    def _counts(self, cut: int, memory: Memory, tensor: Tensor) -> TensorCounts:
-        return next(level for level in self.report(cut).levels if level.name == memory.name).tensors[tensor.name]
+    def _counts(self, cut: int, memory: Memory, tensor: Tensor) -> _Counts:
+        """Return the accesses of all visits of a cut."""
+        counts = [
+            (number, next(level for level in report.levels if level.name == memory.name).tensors[tensor.name])
+            for number, report in self.reports(cut)
+        ]
+
+        def moved(kind: str) -> Ints:
+            rows = [(number * getattr(own, kind), own.instances) for number, own in counts]
+            return np.array([sum(count for count, _ in rows), sum(count * instances for count, instances in rows)])
+
+        instances, words = (max(getattr(own, name) for _, own in counts) for name in ("instances", "tile_words"))
+        return _Counts(moved("reads"), moved("fills"), moved("updates"), instances, words)
