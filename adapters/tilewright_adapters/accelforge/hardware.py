@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.estimation.architectures import records, rounded
@@ -18,9 +18,10 @@ from tilewright.schema.constraints import UnsearchedRule
 from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.vector import Operation, Unit
 from tilewright.values import Model
 from tilewright_adapters.accelforge.components import Action, calls_per_second, component_of, plain, same
-from tilewright_adapters.accelforge.expressions import Scope, Tensors
+from tilewright_adapters.accelforge.expressions import Scope, Tensors, Value
 from tilewright_adapters.accelforge.files import (
     ActionData,
     ComponentData,
@@ -133,6 +134,8 @@ class _Walk:
         self.unsearched: list[UnsearchedRule] = []
         self.memories: list[tuple[Document, MemoryData, Tensors, int]] = []
         self.compute: tuple[Document, ComputeData] | None = None
+        self.beside: list[tuple[Document, ComputeData, str, int]] = []
+        """Compute nodes of einsums of two tensors, with the memory above, and the nodes for an instance of it."""
         self.warnings: list[str] = []
 
     def node(self, node: Document) -> None:
@@ -148,6 +151,11 @@ class _Walk:
         assert isinstance(data, ContainerData)
         try:
             if isinstance(data, ComponentData) and not self.scope.truth(data.enabled):
+                if isinstance(data, ComputeData) and self.memories and _takes_pairs(data, self.scope):
+                    _, memory, _, above = self.memories[-1]
+                    sizes = [draft.size for draft in self.drafts[above:-1]]
+                    copies = math.prod((*sizes, *(self.scope.whole(spatial.fanout) for spatial in data.spatial)))
+                    self.beside.append((node, data, memory.name, copies))
                 return
             if self.compute is not None:
                 self.follows(data.name, self.compute[1].name)
@@ -232,7 +240,10 @@ class _Walk:
                 self.drafts[at].memories.append(self.built(memory, held, hertz, outermost=at == 0))
         if not self.drafts:
             raise InputError("no memory keeps any tensor", location=document.locate(()))
-        names = self.names()
+        names, units = self.names(), list[Unit]()
+        for place, beside, above, copies in self.beside:
+            with _component(beside.name, place):
+                units += self.unit(beside, above, copies, hertz)
         with placed(document.locate(())):
             architecture = Architecture(
                 name=name,
@@ -242,6 +253,7 @@ class _Walk:
                     for index, draft in enumerate(self.drafts)
                 ),
                 compute=compute,
+                units=tuple(units),
             )
         return Hardware(
             architecture,
@@ -294,6 +306,19 @@ class _Walk:
             **self.estimated(data, [("energy_per_operation_pj", action.answer)] if action.answer else []),
         )
         return compute, None if math.isinf(rate) else rate
+
+    def unit(self, data: ComputeData, memory: str, copies: int, hertz: float | None) -> Iterator[Unit]:
+        """Yield the vector unit of a compute node that einsums of two tensors take. All its operations cost the same."""
+        action = self.action(data, "compute", 1, None)
+        self.leaks(data)
+        if hertz is None or math.isinf(action.rate):
+            self.warn(f"{data.name} is ignored: a vector unit needs a throughput, and compute another one")
+            return
+        rate = copies * action.rate / hertz
+        lanes, kinds = max(1, round(rate)), get_args(Operation)
+        cycles = {} if rate == lanes else dict.fromkeys(kinds, lanes / rate)
+        energies = FrozenDict(dict.fromkeys(kinds, action.energy_pj))
+        yield Unit(name=data.name, lanes=lanes, memory=memory, energy_pj=energies, cycles=FrozenDict(cycles))
 
     def built(self, data: MemoryData, held: Tensors, hertz: float | None, outermost: bool) -> Memory:
         widths = self.widths(data, held)
@@ -449,6 +474,19 @@ class _Walk:
     def leaks(self, data: ComponentData) -> None:
         if data.leak_power is not None and self.scope.number(data.leak_power) > 0:
             self.warn(f"leakage of {data.name} is not counted")
+
+
+def _takes_pairs(data: ComputeData, scope: Scope) -> bool:
+    """Return whether a compute node is enabled for an einsum of one operand and a result."""
+    pair = frozenset(("input", "output"))
+    sets: dict[str, Value] = {role: pair & {role} for role in ("input", "weight", "output")}
+    sets |= {"All": pair, "Tensors": pair, "Inputs": pair & {"input"}, "Outputs": pair & {"output"}}
+    numbers = {name: value for name, value in scope.names.items() if not isinstance(value, frozenset)}
+    nothing = {name: Tensors() for name, value in scope.names.items() if isinstance(value, frozenset)}
+    try:
+        return Scope(pair, {**numbers, **nothing, **sets}, dict.fromkeys(pair, 8)).truth(data.enabled)
+    except ExpressionError:
+        return False
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
@@ -16,6 +16,7 @@ from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.document import dump_yaml
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.vector import Operation
 from tilewright_adapters import sidecar
 from tilewright_adapters.accelforge.hardware import IN_TURN, SEPARATE_PORTS
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS
@@ -29,6 +30,7 @@ TABLE = NotationTable(
         *("read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle"),
     ),
     beside=("technology", "ports", "power_gated_at"),
+    units=True,
     instead={
         "footprint": "AccelForge counts bounding boxes",
         "leakage": "leakage is not supported for AccelForge",
@@ -60,7 +62,7 @@ def written(inputs: InputSet) -> Written:
     if problem is not None:
         result.reasons += _unused(problem)
     if architecture is not None:
-        result.reasons += _hardware(architecture, problem)
+        result.reasons += [*_hardware(architecture, problem), *_unit_reasons(architecture, problem)]
     if mapping is not None and (problem is None or architecture is None):
         message = "AccelForge needs a mapping's workload and architecture"
         result.reasons.append(reason("missing", "mapping", message))
@@ -152,6 +154,21 @@ def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[R
                 yield reason("buffering", memory.name, message)
 
 
+def _unit_reasons(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
+    """Yield reasons against vector units: AccelForge has a compute node for einsums of two tensors, with one operation."""
+    for unit in architecture.units:
+        kinds = set(get_args(Operation))
+        cycles = {unit.cycles.get(kind, 1.0) for kind in kinds}
+        if unit.energy_pj.keys() != kinds or len({*unit.energy_pj.values()}) > 1 or len(cycles) > 1 or unit.operators:
+            message = "its operations differ in energy or cycles; AccelForge's compute node has one operation"
+            yield reason("units", unit.name, message)
+        if problem is not None and len(problem.tensors) == 2:
+            yield reason("units", unit.name, f"AccelForge would execute {problem.name} on it, which has two tensors")
+    if len(architecture.units) > 1:
+        message = "there are several vector units; AccelForge has one compute node for an einsum"
+        yield reason("units", architecture.name, message)
+
+
 def _inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     for index, entry in enumerate(mapping.entries):
         if entry.keep == ():
@@ -216,6 +233,7 @@ class _Chain:
     memory: dict[str, str]
     container: dict[str, str]
     compute: str
+    unit: dict[str, str]
 
     @classmethod
     def of(cls, architecture: Architecture) -> _Chain:
@@ -230,7 +248,8 @@ class _Chain:
 
         memory = {item.name: free(item.name) for item in architecture.memories}
         compute = free(architecture.compute.name)
-        return cls(memory, {cluster.name: free(cluster.name) for cluster in architecture.clusters}, compute)
+        container = {cluster.name: free(cluster.name) for cluster in architecture.clusters}
+        return cls(memory, container, compute, {unit.name: free(unit.name) for unit in architecture.units})
 
     def below(self, architecture: Architecture, index: int) -> str:
         """Return the node that a cluster's fanout is written at."""
@@ -257,15 +276,22 @@ def _nodes(
                 else {}
             )
             yield Node("Memory", _memory(memory, chain.memory[memory.name], kept, hertz, bits, wide))
+            for unit in architecture.units:
+                if unit.memory == memory.name:
+                    rate, energy = unit.lanes / unit.cycles.get("add", 1), unit.energy_pj["add"]
+                    computing = _compute(chain.unit[unit.name], energy, hertz * rate)
+                    yield Node("Compute", computing | {"enabled": "len(All) == 2"})
         spatial = [_fan(cluster, problem, mapping, names)] if cluster.fanout.size > 1 else []
     compute = architecture.compute
-    action = {
-        "name": "compute",
-        "energy": _joules(compute.energy_per_operation_pj),
-        "throughput": hertz / compute.cycles_per_operation,
-    }
-    data: dict[str, Any] = {"name": chain.compute, "leak_power": 0, "area": 0, "actions": [action]}
+    data = _compute(chain.compute, compute.energy_per_operation_pj, hertz / compute.cycles_per_operation)
+    data |= {"enabled": "len(All) != 2"} if architecture.units else {}
     yield Node("Compute", data | ({"spatial": spatial} if spatial else {}))
+
+
+def _compute(name: str, energy_pj: float, rate: float) -> dict[str, Any]:
+    """Return a compute node as data."""
+    action = {"name": "compute", "energy": _joules(energy_pj), "throughput": rate}
+    return {"name": name, "leak_power": 0, "area": 0, "actions": [action]}
 
 
 def _memory(
