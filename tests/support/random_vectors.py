@@ -35,6 +35,11 @@ WIDE = ("max", "Normalization", "CumSum", "CumProd", "DynamicQuantizeLinear")
 """Ends of the names of operators along rows with a result per element."""
 
 
+NETWORKS = [
+    {},
+    {"energy_per_hop_pj": 2, "energy_per_router_pj": 1},
+    {"bandwidth_words_per_cycle": 0.5, "energy_per_ingress_pj": 3},
+]
 CUT = ["Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "ReduceLogSumExp", "DynamicQuantizeLinear"]
 
 
@@ -59,7 +64,11 @@ def machine(draw: random.Random) -> Architecture:
         for number in range(depth)
     ]
     clusters = [
-        {"name": f"C{n}", "memories": [memory], "fanout": {"size": draw.randint(1, 3)}}
+        {
+            "name": f"C{n}",
+            "memories": [memory],
+            "fanout": {"size": draw.randint(1, 3), "axis": draw.choice("XY"), "network": draw.choice(NETWORKS)},
+        }
         for n, memory in enumerate(memories)
     ]
     unit = {

@@ -200,11 +200,33 @@ def test_a_unit_has_the_operations_that_it_has_energies_of(unit: dict[str, Any],
         assert counts_of(placed).moved.keys() == {("DRAM", "X"), ("DRAM", "Outputs")}
 
 
-def test_no_room_and_costs_of_networks_are_refused() -> None:
+def test_networks_take_energy_and_limit_the_speed() -> None:
+    """64 words enter, and half of them travel one hop to the second of two units. The results, 32 words, come back at 1 in 4 cycles."""
+    plain = machine(24, 2)
+    network = {
+        "energy_per_ingress_pj": 3,
+        "energy_per_hop_pj": 2,
+        "energy_per_router_pj": 1,
+        "bandwidth_words_per_cycle": 0.25,
+    }
+    costly = plain.replace({f"D.fanout.network.{name}": value for name, value in network.items()})
+    reports = [
+        report_of(placed, counts_of(placed))
+        for placed in (Placement(softmax(), one, one.units[0], "timeloop") for one in (plain, costly))
+    ]
+    assert (reports[1].energy_pj or 0) - (reports[0].energy_pj or 0) == 64 * (3 + 0.5 * 2 + 1.5 * 1)
+    assert [part.ingresses for part in reports[1].networks] == [32, 32]
+    assert {(limit.name, limit.action, limit.cycles) for limit in reports[1].limits} >= {
+        ("D", "send", 128),
+        ("D", "collect", 128),
+    }
+
+
+def test_no_room_and_meshes_are_refused() -> None:
     with pytest.raises(NotConformableError, match="no room for an element"):
         counts_of(Placement(softmax(), machine(1), machine().units[0], "timeloop"))
-    costly = machine(24, 2).replace({"D.fanout.network.energy_per_hop_pj": 1.0})
-    with pytest.raises(NotConformableError, match="the network below D has costs"):
+    costly = machine(24, 2).replace({"D.fanout.network.meshes": [{}]})
+    with pytest.raises(NotConformableError, match="the network below D has meshes"):
         counts_of(Placement(softmax(), costly, costly.units[0], "timeloop"))
 
 

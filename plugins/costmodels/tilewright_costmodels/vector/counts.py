@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NoReturn
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.problem import Tensor
 from tilewright.schema.vector import RESULT, Operand, Operation, OperatorWork, Unit, VectorLayer
 
@@ -171,7 +171,7 @@ class Placement:
 
         Raises:
             NotConformableError: an operation is missing (`operation`), or a home lacks room (`capacity`). A memory may
-                not be unique (`ambiguous`), or a network on the way has costs that are not counted (`network`).
+                not be unique (`ambiguous`), or a network on the way has meshes (`mesh`).
         """
         missing = sorted(self.work.kinds - self.unit.energy_pj.keys())
         if missing:
@@ -180,13 +180,18 @@ class Placement:
         for home in homes.values():
             if self._at_home(home) > home.usable_slices:
                 self.refuse("capacity", f"{home.name} has no room for its words")
-        names = [memory.name for memory in self.architecture.memories]
-        first = self.architecture.cluster_of(min(homes, key=names.index))
-        index, last = self.architecture.cluster_index, self.architecture.cluster_of(self.memory.name)
-        for cluster in self.architecture.clusters[index[first.name] : index[last.name]]:
-            network = cluster.fanout.network
-            if network.takes_energy or network.bandwidth_words_per_cycle is not None or network.meshes:
-                self.refuse("network", f"the network below {cluster.name} has costs, which are not counted for it")
+        for path in self.paths.values():
+            for cluster in self.between(path[0], path[-1]):
+                if cluster.fanout.network.meshes:
+                    self.refuse(
+                        "mesh", f"the network below {cluster.name} has meshes, whose links are not counted for it"
+                    )
+
+    def between(self, outer: Memory, inner: Memory) -> tuple[Cluster, ...]:
+        """Return the clusters whose networks words pass between two memories."""
+        index = self.architecture.cluster_index
+        ends = [index[self.architecture.cluster_of(memory.name).name] for memory in (outer, inner)]
+        return self.architecture.clusters[ends[0] : ends[1]]
 
     def refuse(self, code: str, message: str) -> NoReturn:
         """Raise NotConformableError."""
