@@ -84,6 +84,7 @@ class UnionProblem(Model):
     name: str = Field(default="union", min_length=1)
     source: str | None = None
     operation: str | None = None
+    label: str | None = None
     unit_operation: str = "mac"
     dimensions: Letters
     data_space: tuple[DataSpace, ...]

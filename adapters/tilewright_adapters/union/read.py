@@ -197,6 +197,7 @@ def _problem(data: UnionProblem, rows: _Rows) -> Problem:
             "name": data.name,
             "source": data.source,
             "operation": operation_of(data.operation),
+            "label": data.label,
             "unit_operation": data.unit_operation,
             "dimensions": sizes,
             "tensors": tensors,

@@ -19,6 +19,7 @@ def problem_text(problem: Problem) -> str:
     """Return the problem as in Figure 5(a)."""
     data: dict[str, Any] = {"name": problem.name, "source": problem.source}
     data["operation"] = WORDS.get(problem.operation or "", problem.operation)
+    data["label"] = problem.label
     data["unit_operation"] = problem.unit_operation if problem.unit_operation != "mac" else None
     data["dimensions"] = list(problem.dimension_names)
     data["data-space"] = [

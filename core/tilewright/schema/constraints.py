@@ -7,6 +7,7 @@ Rules are stored in a separate file; the architecture stays bare hardware. A var
 from __future__ import annotations
 
 import math
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -198,6 +199,10 @@ class Variant(Model):
     """Dimensions and sizes that the problem must have exactly, since rules of other tools may depend on them."""
     tensors: FrozenDict[Name, tuple[DimensionName, ...]] | None = None
     """Tensor -> its dimensions, sorted, which the problem must have, too. Layers of the same sizes may have other rules."""
+    layers: tuple[str, ...] = ()
+    """Names of layers, patterns of names such as `b*_dw`, or labels of problems; empty: all."""
+    operations: tuple[str, ...] = ()
+    """Kinds of operation, such as `depthwise_conv2d`; empty: all."""
     temporal: tuple[TemporalRule, ...] = ()
     """Rules on temporal loops."""
     spatial: tuple[SpatialRule, ...] = ()
@@ -212,15 +217,23 @@ class Variant(Model):
     @model_serializer(mode="wrap")
     def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave empty new fields out, so that older digests of rules stay valid."""
-        return {name: value for name, value in handler(self).items() if value or name not in ("unsearched", "tensors")}
+        new = ("unsearched", "tensors", "layers", "operations")
+        return {name: value for name, value in handler(self).items() if value or name not in new}
 
     def fits(self, problem: Problem) -> bool:
-        """Return whether a problem has the sizes and tensors of the rules, if they name some."""
-        return self.sizes in (None, problem.dimensions) and self.tensors in (None, tensors_of(problem))
+        """Return whether a problem has the sizes, tensors, label and operation of the rules, if they name some."""
+        selected = not self.layers or (problem.name if problem.label is None else problem.label) in self.layers
+        selected &= not self.operations or problem.operation in self.operations
+        return selected and self.sizes in (None, problem.dimensions) and self.tensors in (None, tensors_of(problem))
+
+    @property
+    def is_for_some(self) -> bool:
+        """Whether the rules are for problems of some sizes, layers or operations only."""
+        return self.sizes is not None or bool(self.layers or self.operations)
 
     def for_any(self) -> Variant:
-        """Return the rules without the sizes and tensors that a problem must have."""
-        return self.model_copy(update={"sizes": None, "tensors": None})
+        """Return the rules without what selects their problems, but the structure."""
+        return self.model_copy(update={"sizes": None, "tensors": None, "layers": (), "operations": ()})
 
     def renamed(self, parts: FrozenDict[str, tuple[str, ...]]) -> Variant:
         """Return the rules on a problem's own dimensions.
@@ -324,11 +337,29 @@ class Constraints(FileModel):
     """Rules by kind of problem."""
 
     def variant_for(self, problem: Problem) -> Variant | None:
-        """Return the first variant for the problem's structure, else the first without a structure."""
+        """Return the variant of a problem.
+
+        Variants for layers come first, then those for operations, then others. Of each, the first for the problem's
+        structure counts, else the first without a structure.
+        """
         structure = recognise(problem)
         kinds = (None,) if structure is None else (structure.kind, None)
-        fitting = [variant for variant in self.variants if variant.fits(problem)]
-        return next((variant for kind in kinds for variant in fitting if variant.structure == kind), None)
+        fitting = [variant for variant in self.variants if variant.fits(problem) and variant.structure in kinds]
+        ranks = [
+            (not variant.layers, not variant.operations, kinds.index(variant.structure), number)
+            for number, variant in enumerate(fitting)
+        ]
+        return fitting[min(ranks)[-1]] if ranks else None
+
+    def labelled(self, problem: Problem) -> Problem:
+        """Return a problem with the first word of a rule for layers that selects it, if there is one, as its label.
+
+        So layers with equal work and different rules are different problems.
+        """
+        words = [word for variant in self.variants for word in variant.layers]
+        own = (problem.name, problem.label)
+        label = next((word for word in words if word in own or fnmatchcase(problem.name, word)), problem.label)
+        return problem if label == problem.label else problem.model_copy(update={"label": label})
 
     def rules_for(self, problem: Problem, architecture: Architecture) -> Variant | None:
         """Return the rules on the problem's own dimensions, or None if no variant applies.

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tilewright.markup import Head, preformatted, tabulated
 from tilewright.schema.density import Density, check_data
@@ -139,12 +139,19 @@ class Problem(FileModel):
     """Origin of the numbers."""
     operation: str | None = None
     """Kind of operation, such as `conv2d` or `gemm`, which operation-level cost models require; None: unknown."""
+    label: str | None = None
+    """Word by which rules of constraints select it, such as `attention`; None: none. Costs do not depend on it."""
     unit_operation: str = "mac"
     """Work of one iteration: a MAC of `operand_count` operands."""
     dimensions: FrozenDict[DimensionName, Size] = Field(min_length=1, max_length=MAX_PARTS)
     """Name of each dimension, with the number of its iterations."""
     tensors: tuple[Tensor, ...] = Field(max_length=MAX_PARTS)
     """Operands, and one result."""
+
+    @model_serializer(mode="wrap")
+    def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave an empty label out, so that keys and digests of older problems stay valid."""
+        return {name: value for name, value in handler(self).items() if name != "label" or value is not None}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -2,12 +2,14 @@
 
 import pytest
 
+import tilewright as tw
 from support.problems import problem_of_roles
 from tilewright.errors import InputError
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints, TemporalRule
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.workload import Layer, Workload
 
 ARCHITECTURE = Architecture.from_yaml(
     """
@@ -105,3 +107,46 @@ def test_only_as_needed_looks_at_divisors(rule: str, cutting: str) -> None:
     problem = GEMM.model_copy(update={"dimensions": FrozenDict({**GEMM.dimensions, "c": 34})})
     constraints = Constraints.from_yaml(f"name: c\nfactors: {rule}")
     assert constraints.factors_for(problem, None) == cutting
+
+
+BY_LAYER = {
+    "kind": "constraints",
+    "name": "by_layer",
+    "variants": [
+        {"structure": "conv", "keep": [{"memory": "DRAM", "free": ["input"]}]},
+        {"operations": ["depthwise_conv2d"], "keep": [{"memory": "DRAM", "free": ["output"]}]},
+        {"layers": ["b3_*", "mine"], "keep": [{"memory": "DRAM", "free": ["weight"]}]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("layer", "label", "free"),
+    [
+        ("b2_pw1", None, "input"),
+        ("b2_dw", None, "output"),
+        ("b3_pw1", None, "weight"),
+        ("b3_dw", None, "weight"),
+        ("b2_dw", "mine", "weight"),
+        ("b2_dw", "other", "output"),
+    ],
+)
+def test_rules_for_a_layer_come_before_those_for_its_operation(layer: str, label: str | None, free: str) -> None:
+    constraints = Constraints.model_validate(BY_LAYER)
+    problem = tw.load(f"mobilenetv2/{layer}", "problem").model_copy(update={"label": label})
+    variant = constraints.variant_for(constraints.labelled(problem))
+    assert variant is not None and variant.keep[0].free == (free,)
+
+
+def test_layers_of_equal_work_and_other_rules_are_searched_apart(caplog: pytest.LogCaptureFixture) -> None:
+    """A word of `layers` that selects none is told; without rules for layers the two are one search."""
+    one = tw.load("nk,km->nm; n=8 k=8 m=8", "problem")
+    network = Workload(name="net", layers=tuple(Layer(problem=one.model_copy(update={"name": name})) for name in "ab"))
+    rule = {"layers": ["b", "c?"], "spatial": [{"cluster": "Column", "only": []}]}
+    rules = Constraints.model_validate({"name": "apart", "variants": [rule]})
+    report = tw.map(
+        network, "eyeriss", constraints=rules, mapper="random", evaluations=200, cache=False, progress=False
+    )
+    assert [(layer.name, layer.problem.label) for layer in report.layers] == [("a", None), ("b", "b")]
+    assert "layers 'c?' is no layer, pattern or label here; layers are a, b" in caplog.text
+    assert len(tw.map(network, "eyeriss", mapper="random", evaluations=20, progress=False).layers) == 1

@@ -151,5 +151,6 @@ def space(problem: Source, arch: Source, constraints: Source | None = None, fact
     one, shaped = load_problem(problem), rules.shape(architecture)
     for text in unmatched([one], shaped, rules):
         warnings.warn(text, stacklevel=3)  # `checked` adds a frame
+    one = rules.labelled(one)
     variant = rules.rules_for(one, shaped)
     return MapSpace.of(one, shaped, variant, factors=rules.factors_for(one, variant))

@@ -101,6 +101,7 @@ class Plan:
         if uneven is None and theirs_uneven and not constraints.uneven:
             uneven = _searches_uneven(built, list(built_mappers.values()))
         constraints = with_factors(constraints, words["factors"], uneven)
+        network = _labelled(network, constraints)
         _tell_of_ragged_tiles(network, constraints)
         named = all(isinstance(plugin, str) for plugin in (*mappers, *models))
         return cls(
@@ -291,6 +292,19 @@ def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
         logging.getLogger("tilewright").warning("note: %s", text)
     for text in not_counted_here(workload, configuration.architecture):
         logging.getLogger("tilewright").warning("note: %s", text)
+
+
+def _labelled(workload: Workload, constraints: Constraints) -> Workload:
+    """Return the workload with the labels of rules for layers, and log which of their words select none."""
+    words = {word for variant in constraints.variants for word in variant.layers}
+    if not words:
+        return workload
+    labelled = [layer.model_copy(update={"problem": constraints.labelled(layer.problem)}) for layer in workload.layers]
+    for word in sorted(words - {layer.problem.label for layer in labelled}):
+        names = ", ".join(layer.name for layer in workload.layers[:5])
+        text = f"constraints {constraints.name}: layers '{word}' is no layer, pattern or label here; layers are {names}, ..."
+        logging.getLogger("tilewright").warning("warning: %s", text)
+    return workload.model_copy(update={"layers": tuple(labelled)})
 
 
 def _tell_of_ragged_tiles(workload: Workload, constraints: Constraints) -> None:

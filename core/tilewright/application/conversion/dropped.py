@@ -216,6 +216,7 @@ def _model_options(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
 
 SIMPLIFICATIONS: tuple[Simplification, ...] = (
     _attribute("problem", "source"),
+    _attribute("problem", "label"),
     _attribute("architecture", "source"),
     _attribute("architecture", "dataflow"),
     _model_options,

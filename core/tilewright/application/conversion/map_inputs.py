@@ -316,15 +316,18 @@ def _problem(inputs: InputSet, name: str) -> Problem:
 
 
 def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | None:
-    """Combine the constraints of all layers; if they differ, each variant is limited to its sizes and tensors."""
+    """Combine the constraints of all layers; if they differ, each variant is limited to its sizes and tensors, or to its layer."""
     if not rules:
         return None
     first = rules[0][1]
     if all(constraints == first for _, constraints in rules):
         return first
+    known = grouped(((problem.dimensions, tensors_of(problem)), constraints) for problem, constraints in rules)
     variants = [
-        variant.model_copy(update={"sizes": problem.dimensions, "tensors": tensors_of(problem)})
+        variant.model_copy(update={"sizes": sizes, "tensors": tensors, "layers": (problem.name,) if differ else ()})
         for problem, constraints in rules
+        for sizes, tensors in [(problem.dimensions, tensors_of(problem))]
+        for differ in [any(other != constraints for other in known[sizes, tensors])]
         for variant in constraints.variants
     ]
     different = [variant for index, variant in enumerate(variants) if variant not in variants[:index]]

@@ -75,7 +75,7 @@ class BranchTable:
     def _rules(self, case: BranchCase) -> Constraints | None:
         """Return the rules of a visit; None if rules for exact sizes do not cover its layer."""
         rules = self.configuration.constraints
-        if all(variant.sizes is None for variant in rules.variants):
+        if not any(variant.is_for_some for variant in rules.variants):
             return rules
         layer = case.layer or case.problem
         origin, parts = self.origins.get(layer.name, (layer, None))

@@ -306,3 +306,22 @@ def test_layers_of_equal_sizes_keep_their_own_rules() -> None:
         variant = both.variant_for(problem)
         assert variant is not None and variant.for_any() == own.variants[0]
     assert both.variant_for(scores.replace({"dimensions.t": 8})) is None
+
+
+def test_layers_of_equal_work_keep_the_rules_of_their_names(tmp_path: Path) -> None:
+    """As in ZigZag, a mapping has the name of a layer. Both layers have the same sizes and tensors."""
+    folder = Path(__file__).parents[4] / "examples" / "zigzag"
+    layer = (
+        "- id: {}\n  name: {}\n  operator_type: Gemm\n  equation: O[d][k]+=I[d][c]*W[c][k]\n  loop_dims: [D, K, C]\n"
+    )
+    layer += "  loop_sizes: [4, 8, 16]\n  operand_precision: {{W: 8, I: 8, O: 8, O_final: 8}}\n"
+    (tmp_path / "work.yaml").write_text(layer.format(0, "first") + layer.format(1, "second"))
+    (tmp_path / "mapping.yaml").write_text(
+        "- name: first\n  spatial_mapping: {D1: ['K, 4']}\n- name: default\n  spatial_mapping: {D1: ['C, 4']}\n"
+    )
+    work, architecture, constraints = given(
+        tmp_path / "work.yaml", [folder / "accelerator.yaml", tmp_path / "mapping.yaml"]
+    )
+    rules = [constraints.rules_for(constraints.labelled(each.problem), architecture) for each in work.layers]
+    unrolled = [next(rule.only for rule in variant.spatial if rule.only) for variant in rules if variant]
+    assert unrolled == [("K",), ("C",)] and len(work.distinct()) == 2
