@@ -12,7 +12,8 @@ from pathlib import Path
 import tilewright as tw
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.vector import Operation, Unit
+from tilewright.schema.vector import OPERATORS, Operation, Unit
+from tilewright.schema.workload import Workload
 
 NETWORKS = ("resnet50", "mobilenetv2", "bert_base", "vit_b16", "llama3_8b", "mixtral_8x7b")
 LANES = {
@@ -51,8 +52,39 @@ def machines() -> list[Architecture]:
     ]
 
 
+def attention(seconds: float) -> None:
+    """Print one attention of GPT-3 6.7B, with 2,048 tokens on TPU-v4i, next to AccelForge's figures, in ms.
+
+    AccelForge counts one operation an element of the softmax, and keeps the scores on chip. `alone` is the time of the
+    units without that of memories.
+    """
+    machine = machines()[-1]
+    network = tw.load("gpt3_6_7b", kind="workload", sizes={"seq": 2048})
+    chosen = [layer for layer in network.layers if layer.name.endswith((".scores", ".context"))]
+    softmax = [vector.model_copy(update={"count": 1}) for vector in network.vectors if vector.operator == "Softmax"]
+    scores, context = (layer.model_copy(update={"count": 1, "reads": FrozenDict()}) for layer in chosen)
+    layers = (scores.model_copy(update={"after": ()}), context.model_copy(update={"after": (scores.name,)}))
+    work = Workload(name="attention", layers=layers, vectors=tuple(softmax))
+    single = machine.units[0].model_copy(update={"operators": FrozenDict({"Softmax": OPERATORS["Exp"]})})
+    print("| | AccelForge | alone, one operation | alone, the table | with memories, the table |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    found = []
+    for architecture in (machine.model_copy(update={"units": (single,)}), machine):
+        report = tw.map(work, architecture, objective="cycles", seconds=seconds, progress=False)
+        reports = [layer.report for layer in report.layers], [vector.report for vector in report.vectors]
+        alone = [
+            sum(limit.cycles for one in some if one for limit in one.limits if limit.action == "compute")
+            for some in reports
+        ]
+        totals = report.data()["totals"]
+        found.append((alone, (totals["cycles"], totals["vector_cycles"])))
+    for number, (unit, theirs) in enumerate((("matrix units", 0.499), ("vector units", 0.250))):
+        cycles = [found[0][0][number], found[1][0][number], found[1][1][number]]
+        print(f"| {unit} | {theirs:.3f} | {' | '.join(f'{one / machine.clock_ghz / 1e6:.3f}' for one in cycles)} |")
+
+
 def main(seconds: float) -> None:
-    """Print a row for each network and machine."""
+    """Print a row for each network and machine, and one attention next to AccelForge's figures."""
     print(
         "| network | machine | matrix cycles | vector cycles | in sequence | overlapped | matrix energy | vector energy |"
     )
@@ -67,6 +99,8 @@ def main(seconds: float) -> None:
                 f"{totals[key] * 1e-9:,.3f}" if totals[key] else "-" for key in ("energy_pj", "vector_energy_pj")
             ]
             print(f"| `{network}` | `{architecture.name}` | {' | '.join(numbers)} |", flush=True)
+    print()
+    attention(seconds)
 
 
 if __name__ == "__main__":

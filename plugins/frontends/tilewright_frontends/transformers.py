@@ -373,6 +373,15 @@ class _Maker:
         kv = self.add(vectors, before, count, block.cached, read)
         norm = 6 * self.batch * tokens * (latent.query + latent.keys)
         self.skip(f"{name}.norm", "Norm", "works element by element", norm, count)
+        rows, down, readers = self.batch * tokens, kv, [f"{name}.{'scores' if cache else 'kv_up'}"]
+        names = [f"{name}.norm_{number}" for number in range(count)]
+        self.vector(f"{name}.norm_kv", "RMSNormalization", rows, latent.keys, count, down, readers, 1, names)
+        if latent.query:
+            narrow, wide = [f"{name}.q_down"], [f"{name}.q_up"]
+            self.vector(f"{name}.norm_q", "RMSNormalization", rows, latent.query, count, narrow, wide, 1)
+        for letter, makers, turned_rows in (("q", q, rows * heads), ("k", down, rows)):
+            part = f"{name}.rotary_{letter}"
+            self.vector(part, "RotaryEmbedding", turned_rows, latent.position, count, makers, [f"{name}.scores"], 2)
         common = {"H": heads, "T": self.batch * tokens, "L": latent.keys}
         sizes = {
             "B": self.batch,

@@ -12,12 +12,17 @@ from tilewright.reports.costs import COSTS
 from tilewright.tables import Column, numbers
 
 PASSES = Sheet(
-    Figure("name", Column("pass"), kind=str, meaning="`prefill`, or `decode_KEYS`: also the folder of its files."),
+    Figure("name", Column("pass"), kind=str, meaning="`prefill`, or `decode_CONTEXT`: also the folder of its files."),
     Figure("first", of=lambda one: one.first, kind=int, meaning="Number of its first decoding step; 0: the prefill."),
     Figure("steps", numbers("passes"), kind=int, meaning="Number of passes with this work."),
     Figure("tokens", numbers("tokens"), kind=int, meaning="Tokens of each sequence that one pass processes."),
-    Figure("keys", numbers("keys"), kind=int, meaning="Tokens of each sequence whose keys and values a pass reads."),
-    views={"json": "name first steps tokens keys", "table": "name steps tokens:4 keys"},
+    Figure(
+        "context",
+        numbers("context"),
+        kind=int,
+        meaning="Tokens of each sequence up to the last one of a pass, in decoding rounded up to whole blocks.",
+    ),
+    views={"json": "name first steps tokens context", "table": "name steps tokens:4 context"},
 )
 """Figures of passes; costs are those of one pass."""
 
@@ -158,7 +163,7 @@ class GenerateOutput(RunOutput):
     clock_ghz: float | None
     """Clock of the architecture in GHz; None if unknown."""
     passes: list[PassRow]
-    """The prefill, and the decoding steps by the number of keys that they read."""
+    """The prefill, and the decoding steps by their context."""
     speeds: list[SpeedRow]
     """Time and energy, by each way of counting that is known."""
     operators: list[OperatorRow]

@@ -42,7 +42,7 @@ def test_passes_are_those_of_map_and_totals_their_sums(
     report = tw.generate(
         small, machine(clock_ghz=0.5), prefill=8, decode=3, batch=2, kv_block=2, folder=tmp_path, **SEARCH
     )
-    assert [(each.name, each.steps, each.keys) for each in report.passes] == [
+    assert [(each.name, each.steps, each.context) for each in report.passes] == [
         ("prefill", 1, 8),
         ("decode_10", 2, 10),
         ("decode_12", 1, 12),
@@ -141,10 +141,10 @@ def test_without_decoding_there_is_the_prefill_alone(small: str) -> None:
 )
 def test_steps_read_whole_blocks(prefill: int, decode: int, block: int, expected: dict[int, int]) -> None:
     kinds, _ = _kinds("llama3_8b", prefill, decode, 1, block)
-    assert {each.keys: each.steps for each in kinds[1:]} == expected
+    assert {each.context: each.steps for each in kinds[1:]} == expected
     for each in kinds[1:]:
         (scores,) = (layer for layer in each.workload.layers if layer.name.endswith(".scores"))
-        assert scores.problem.dimensions["S"] == each.keys
+        assert scores.problem.dimensions["S"] == each.context
 
 
 def test_longer_outputs_have_larger_blocks() -> None:

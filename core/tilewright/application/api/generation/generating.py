@@ -39,7 +39,7 @@ class _Kind:
     first: int
     steps: int
     tokens: int
-    keys: int
+    context: int
     workload: Workload
 
 
@@ -64,7 +64,7 @@ def generate(workload: Source, arch: Sources, **settings: Unpack[GenerateSetting
     Example:
         >>> import tilewright as tw
         >>> report = tw.generate("gpt2", "tpu_v1", prefill=8, decode=2, mapper="random", evaluations=20, cache=False)
-        >>> [(one.name, one.steps, one.keys) for one in report.passes]
+        >>> [(one.name, one.steps, one.context) for one in report.passes]
         [('prefill', 1, 8), ('decode_16', 2, 16)]
     """
     prefill, decode, batch = settings["prefill"], settings["decode"], settings["batch"]
@@ -87,7 +87,7 @@ def generate(workload: Source, arch: Sources, **settings: Unpack[GenerateSetting
         vectors = counted_vectors(configuration.model, kind.workload, plan.architecture)
         done = tuple(layer for layer in mine if layer is not None)
         report = MappingReport(kind.workload, configuration, done, vectors=vectors)
-        passes.append(Pass(kind.name, kind.first, kind.steps, kind.tokens, kind.keys, report))
+        passes.append(Pass(kind.name, kind.first, kind.steps, kind.tokens, kind.context, report))
     whole_run = MappingReport(joint, configuration, layers)
     return GenerationReport(whole_run, tuple(passes), batch, prefill, decode, block, kept).summarised(folder)
 
@@ -113,7 +113,7 @@ def _kinds(source: Source, prefill: int, decode: int, batch: int, block: int) ->
     plain = load_workload(source)
     if plain.kept is None:
         raise InputError(
-            f"{plain.name} is no language model with a cache: no cache of keys and values is stated",
+            f"{plain.name} is no language model with a cache",
             hint="leave prefill and decode out, or give a model that generates tokens, such as llama3_8b "
             "(`tilewright library workloads` lists networks)",
         )

@@ -61,11 +61,11 @@ class Pass:
     """Passes through a language model with equal work.
 
     Attributes:
-        name: `prefill`, or `decode_KEYS`.
+        name: `prefill`, or `decode_CONTEXT`.
         first: number of its first decoding step; 0: it is the prefill.
         steps: number of passes.
         tokens: tokens of each sequence that one processes.
-        keys: tokens of each sequence whose keys and values it reads, those of its own included.
+        context: tokens of each sequence up to its last one, in decoding rounded up to whole blocks.
         report: mappings of one, as of `map`.
     """
 
@@ -73,7 +73,7 @@ class Pass:
     first: int
     steps: int
     tokens: int
-    keys: int
+    context: int
     report: MappingReport
 
     def total(self, figure: str) -> Any:
@@ -162,8 +162,8 @@ class Speed:
 class GenerationReport(Tabular):
     """Passes of a language model: the prefill of a prompt, and decoding steps.
 
-    `passes` have the mappings of one pass each, as `map` reports them. Steps of one pass read as many keys as its last one.
-    Keys that do not exist are masked, so none takes longer than is stated. `run` has the searches of all passes, and
+    `passes` have the mappings of one pass each, as `map` reports them. Contexts of steps are rounded up to whole blocks.
+    Keys that do not exist are masked, so no step takes longer than is stated. `run` has the searches of all passes, and
     `kept` the values in memory after the prefill and at the end.
 
     Example:
@@ -294,7 +294,9 @@ class GenerationReport(Tabular):
         parts: list[Table | str] = [
             Table.of([*PASSES.shown("table", lambda one: one), *costs], self.passes, title),
             *(
-                [f"steps of a pass read as many keys as its last one, in blocks of {self.kv_block} tokens"]
+                [
+                    f"contexts are rounded up to whole blocks of {self.kv_block} tokens; --kv-block 1 takes all as they are"
+                ]
                 if self.decode
                 else []
             ),
