@@ -66,21 +66,27 @@ def attention(seconds: float) -> None:
     layers = (scores.model_copy(update={"after": ()}), context.model_copy(update={"after": (scores.name,)}))
     work = Workload(name="attention", layers=layers, vectors=tuple(softmax))
     single = machine.units[0].model_copy(update={"operators": FrozenDict({"Softmax": OPERATORS["Exp"]})})
-    print("| | AccelForge | alone, one operation | alone, the table | with memories, the table |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    found = []
+    print(
+        "| | AccelForge | alone, one operation | alone, the table | with memories, one operation | with memories, the table |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    columns = list[list[int]]()
     for architecture in (machine.model_copy(update={"units": (single,)}), machine):
         report = tw.map(work, architecture, objective="cycles", seconds=seconds, progress=False)
-        reports = [layer.report for layer in report.layers], [vector.report for vector in report.vectors]
-        alone = [
-            sum(limit.cycles for one in some if one for limit in one.limits if limit.action == "compute")
-            for some in reports
-        ]
         totals = report.data()["totals"]
-        found.append((alone, (totals["cycles"], totals["vector_cycles"])))
-    for number, (unit, theirs) in enumerate((("matrix units", 0.499), ("vector units", 0.250))):
-        cycles = [found[0][0][number], found[1][0][number], found[1][1][number]]
-        print(f"| {unit} | {theirs:.3f} | {' | '.join(f'{one / machine.clock_ghz / 1e6:.3f}' for one in cycles)} |")
+        alone = [
+            sum(limit.cycles for one in reports if one for limit in one.limits if limit.action == "compute")
+            for reports in ([layer.report for layer in report.layers], [vector.report for vector in report.vectors])
+        ]
+        columns.insert(len(columns) // 2, alone)
+        columns.append([totals[key] for key in ("cycles", "vector_cycles", "sequential_cycles", "overlapped_cycles")])
+    names = ("matrix units", "vector units", "all, in sequence", "all, overlapped")
+    for number, (name, theirs) in enumerate(zip(names, ("0.499", "0.250", "-", "-"), strict=True)):
+        cells = [
+            f"{column[number] / (machine.clock_ghz or 1.0) / 1e6:.3f}" if number < len(column) else "-"
+            for column in columns
+        ]
+        print(f"| {name} | {theirs} | {' | '.join(cells)} |")
 
 
 def main(seconds: float) -> None:

@@ -106,6 +106,13 @@ def refuse_run(path: str | os.PathLike[str]) -> None:
     raise InputError(f"{path} is the folder of a run, not an input", hint=f"{one}`tilewright report {path}` shows it")
 
 
+def run_hint(folder: Path, others: str = "") -> str:
+    """Return a hint for a folder that has no results to show: the run of a language model has them by pass."""
+    if (folder / "generation.json").is_file():
+        return f"each pass has a folder: {folder / 'prefill'}"
+    return f"give a folder that `tilewright map -o` wrote{others}"
+
+
 def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     """Return the contents of a regular file. Pipes and devices are refused without waiting.
 

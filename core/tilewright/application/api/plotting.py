@@ -27,7 +27,7 @@ from tilewright.application.api.vector_tables import unit_bars
 from tilewright.application.drawing.diagrams import draw
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.errors import InputError, UnknownNameError
-from tilewright.files import is_file, read_bytes
+from tilewright.files import is_file, read_bytes, run_hint
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import MappedProblem
@@ -118,7 +118,7 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
     if path.is_dir():
         name = next((name for name in SUMMARIES if (path / name).is_file()), None)
         if name is None:
-            raise InputError(f"{path} has none of {', '.join(SUMMARIES)}", hint="give a folder that `-o` wrote")
+            raise InputError(f"{path} has none of {', '.join(SUMMARIES)}", hint=run_hint(path))
         return _methods(SUMMARIES[name](summary_of(path / name)), path / name)
     if path.suffix in STORES:
         return _methods(explored(path, exploration).plot)

@@ -68,6 +68,10 @@ def test_passes_are_those_of_map_and_totals_their_sums(
     assert {each.name for each in tmp_path.iterdir()} >= {"generation.json", "generation.csv", "decode_12"}
     pages = [(tmp_path / each.name / "report.html").is_file() for each in report.passes]
     assert pages == [True, False, True]
+    for show in (tw.page, tw.plot):
+        with pytest.raises(tw.errors.InputError) as caught:
+            show(tmp_path, tmp_path / "page.svg")
+        assert caught.value.hint == f"each pass has a folder: {tmp_path / 'prefill'}"
     assert json.loads((tmp_path / "generation.json").read_text(encoding="utf-8")) == report.data()
 
 

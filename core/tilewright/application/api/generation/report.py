@@ -29,6 +29,7 @@ from tilewright.files import RunFolder
 from tilewright.reports.content import seconds_of
 from tilewright.reports.costs import COSTS
 from tilewright.schema.document import suggestion
+from tilewright.schema.objective import CYCLES
 from tilewright.schema.problem import Tensor
 from tilewright.schema.workload import Kept
 from tilewright.tables import Shown, Table, Tabular
@@ -338,6 +339,8 @@ class GenerationReport(Tabular):
         messages, machine = self.run.messages(), self.run.configuration.architecture
         if self.memory.fits is False:
             messages.append(f"warning: weights and cache have no room in {self.memory.memory}")
+        if (objective := self.run.configuration.objective) != CYCLES:
+            messages.append(f"note: the mappings minimise {objective.name}; --objective cycles minimises the times")
         if machine.clock_ghz is None:
             told = f"note: {machine.name} states no clock, so there are cycles only"
             messages.append(f"{told}; write `clock: 1 GHz`, or its own, into its file")

@@ -14,7 +14,7 @@ from tilewright.application.api.page.network import network_page, two_networks_p
 from tilewright.application.api.plotting import DAMAGED, summary_of
 from tilewright.application.exploration.store import Store
 from tilewright.errors import InputError
-from tilewright.files import write_text
+from tilewright.files import run_hint, write_text
 
 SUMMARY = "summary.json"
 
@@ -75,9 +75,7 @@ def _of_folders(paths: Sequence[Path]) -> str:
                 f"{path} is no folder; two runs must be folders of `map -o`", hint="explorations have a page each"
             )
         if not (path / SUMMARY).is_file():
-            raise InputError(
-                f"{path} has no {SUMMARY}", hint="give a folder that `tilewright map -o` wrote, or a store"
-            )
+            raise InputError(f"{path} has no {SUMMARY}", hint=run_hint(path, ", or a store"))
         runs.append((path, summary_of(path / SUMMARY)))
     try:
         return network_page(runs[0][1], paths[0]) if len(runs) == 1 else two_networks_page(runs)
