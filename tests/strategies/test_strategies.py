@@ -90,9 +90,35 @@ def test_sizes_that_no_tile_needs_are_not_searched() -> None:
     grid, report = explored(SIZES, bounds=False), explored(SIZES, strategy="sunstone_arch")
     needless = [each for each in report.points if each.outcome == "bounded"]
 
-    assert report.found[0].of(EDP) == pytest.approx(grid.found[0].of(EDP), rel=1e-3)
+    assert report.found[0].of(EDP) == pytest.approx(grid.found[0].of(EDP), rel=1e-12)
     assert any("no tile needs its sizes" in str(each.told) for each in needless)
     assert len(report.found) < len(grid.found) and len(report.points) == len(grid.points)
+    evaluated = [sum(layer.evaluated for point in each.found for _, layer in point.layers) for each in (report, grid)]
+    assert evaluated[0] < evaluated[1] / 4  # each mapping once, on the smallest machine that holds it
+
+
+def test_machines_of_several_layers_have_the_sum_of_their_mappings() -> None:
+    layers = [FORMULA, "nk,km->nm; n=4 k=16 m=2"]
+    words: dict[str, Any] = dict(mapper="exhaustive", cache=False, progress=False)
+    grid = tw.explore(layers, SIZES, bounds=False, **words)
+    report = tw.explore(layers, SIZES, strategy="sunstone_arch", **words)
+    assert all(len(point.layers) == 2 for point in report.found)
+    assert 1 - 1e-12 <= report.found[0].of(EDP) / grid.found[0].of(EDP) < 1.01
+
+
+def test_a_mapper_that_knows_one_machine_searches_each_alone() -> None:
+    words: dict[str, Any] = dict(mapper="loma", cache=False, progress=False)
+    grid = {point.index: point for point in tw.explore(FORMULA, SIZES, bounds=False, **words).found}
+    report = tw.explore(FORMULA, SIZES, strategy="sunstone_arch", **words)
+    assert report.found and all(point.costs == grid[point.index].costs for point in report.found)
+
+
+def test_machines_that_differ_outside_are_searched_in_groups() -> None:
+    """Two prices of an operation: each size belongs to one group of each price, and the lower one is best."""
+    space = SIZES | {"choices": SIZES["choices"] | {"compute.energy_per_operation_pj": [9, 1]}}
+    report = explored(space, strategy="sunstone_arch")
+    assert len(report.points) == 2 * len(explored(SIZES, strategy="sunstone_arch").points)
+    assert report.found[0].values["compute.energy_per_operation_pj"] == 1
 
 
 def test_strategies_say_what_they_cannot() -> None:

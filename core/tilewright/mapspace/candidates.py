@@ -202,11 +202,17 @@ class Candidates:
 
     def fits(self) -> Bools:
         """Return whether the tiles fit the memories and the unrolled loops are allowed, bool [n]."""
-        good = (self._slices() <= self.space.usable_slices).all(axis=1)
+        return self.holders() >= 0
+
+    def holders(self) -> Ints:
+        """Return the first machine of the space that holds the tiles, [n], -1 if none; 0 is a space's only machine."""
+        need, holder = self._slices(), np.full(len(self), -1)
+        for number, usable in reversed(list(enumerate(self.space.usable_slices))):
+            holder[(need <= usable).all(axis=1)] = number
         if self.space.max_unrolled_loops is not None:
             unrolled = (self.trips[:, self.space.unrolled_slots] > 1).sum(axis=1) @ self.space.loop_weights
-            good &= unrolled <= self.space.max_unrolled_loops
-        return np.asarray(good)
+            holder[unrolled > self.space.max_unrolled_loops] = -1
+        return holder
 
     def words(self, memory: Memory) -> Floats:
         """Return the words [n] that the tiles need in a memory of limited capacity."""

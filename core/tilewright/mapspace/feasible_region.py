@@ -29,7 +29,7 @@ from tilewright.schema.problem import Problem, Tensor
 class FeasibleRegion:
     """Bounds on the mappings of a problem on an architecture, under rules in the problem's dimensions.
 
-    Like capacity, the last three attributes do not bound the space. `Candidates.fits` checks them.
+    Like capacity, `tile_copies` and the attributes after it do not bound the space. `Candidates.fits` checks them.
 
     Attributes:
         factors: "perfect" if every tile size divides the enclosing one. "ragged" if a tile cut from
@@ -38,6 +38,8 @@ class FeasibleRegion:
         max_unrolled_loops: Maximum number of loops unrolled outside the innermost storage entry. A
             loop over a window counts twice.
         outputs_span_windows: Whether an output tile occupies as many rows and columns as the input tile.
+        machines: Machines that differ in the sizes of memories, cheapest first. A mapping belongs to the first that
+            holds its tiles, and `architecture` has the largest size of each memory. Empty: `architecture` alone.
     """
 
     problem: Problem
@@ -48,6 +50,7 @@ class FeasibleRegion:
     tile_copies: int = 1
     max_unrolled_loops: int | None = None
     outputs_span_windows: bool = False
+    machines: tuple[Architecture, ...] = ()
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -86,8 +89,8 @@ class FeasibleRegion:
 
     @cached_property
     def usable_slices(self) -> Floats:
-        """Capacity of every memory for one copy of the tiles, in slices, [memory]; inf if unlimited."""
-        return usable_slices(self.architecture, self.tile_copies)
+        """Capacity of every memory for one copy of the tiles, in slices, [machine, memory]; inf if unlimited."""
+        return np.array([usable_slices(each, self.tile_copies) for each in self.machines or (self.architecture,)])
 
     @cached_property
     def held(self) -> tuple[Tensor, ...]:

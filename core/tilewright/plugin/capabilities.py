@@ -79,6 +79,8 @@ class Capabilities(Model):
     Either it is a `GroupModel`, or the branches are evaluated through its reports on layers. These
     must have counts of memories and the cycles of computing. Energies are the architecture's.
     """
+    several_machines: bool = False
+    """The mapper searches map spaces of several machines: it asks `Candidates.fits` or `holders` what fits, nothing else."""
     vector_layers: bool = False
     """The cost model is a `VectorModel`: it counts layers without a product on vector units.
 

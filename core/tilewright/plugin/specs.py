@@ -344,7 +344,8 @@ class AlgorithmSpec(PluginSpec["Algorithm"]):
 class StrategySpec(PluginSpec["Strategy"]):
     """Declaration of a strategy of `explore`; `--strategy` accepts its name.
 
-    `samples` declares that it chooses among all points, so that the user has to limit their number.
+    `samples` declares that it chooses among all points, so that the user has to limit their number. `together` declares that
+    it proposes points together, whose results then depend on one another: no other exploration uses them.
 
     Example:
         >>> from tilewright.plugin import StrategySpec, lazy
@@ -357,6 +358,7 @@ class StrategySpec(PluginSpec["Strategy"]):
     methods: ClassVar[tuple[str, ...]] = ("explore",)
 
     samples: bool = False
+    together: bool = False
 
 
 KINDS: tuple[type[PluginSpec[Any]], ...] = (

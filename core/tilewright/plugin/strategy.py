@@ -18,6 +18,10 @@ from tilewright.schema.workload import Workload
 class PointProposal:
     """Point of a space to try; `needless` is the reason why its layers need no search.
 
+    Points of a group that are `together` differ in the sizes and prices of memories only, cheapest first. They are
+    searched as one: each mapping is evaluated on the first of them that holds its tiles. If the mapper cannot do that,
+    they are searched separately.
+
     Example:
         >>> from tilewright.plugin import PointProposal
         >>> PointProposal(3, needless="too large").needless
@@ -26,6 +30,7 @@ class PointProposal:
 
     index: int
     needless: str | None = None
+    together: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from tilewright.plugin import Capabilities, FrozenDict, GroupMapperSpec, MapperS
 
 DIVIDING = Capabilities(imperfect_factors=False)
 """Capabilities of a mapper that moves prime factors only."""
+JOINT = Capabilities(several_machines=True)
+"""Capabilities of a mapper that asks only whether tiles fit."""
 
 
 class RandomOptions(Options):
@@ -222,6 +224,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             summary="Uniform random mappings until the budget is spent.",
             factory=lazy("tilewright_mappers.random", "Random"),
             interface=1,
+            capabilities=JOINT,
             options=RandomOptions,
         ),
         MapperSpec(
@@ -229,6 +232,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             summary="Every distinct mapping; proves the best one.",
             factory=lazy("tilewright_mappers.exhaustive", "Exhaustive"),
             interface=1,
+            capabilities=JOINT,
             options=ExhaustiveOptions,
             ends=True,
             proof_version=1,
@@ -342,6 +346,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             summary="Orders by reuse, tiles that fill memories, unrolling that fills arrays; then repair.",
             factory=lazy("tilewright_mappers.sunstone.mapper", "Sunstone"),
             interface=1,
+            capabilities=JOINT,
             options=SunstoneOptions,
             ends=True,
         ),

@@ -22,9 +22,10 @@ def tilewright_plugins() -> list[StrategySpec]:
         ),
         StrategySpec(
             name="sunstone_arch",
-            summary="Sizes of the innermost memories by the tiles that need them (Sunstone-arch), for the objective.",
+            summary="Sizes of the innermost memories by the tiles that need them, in one joint search (Sunstone-arch).",
             factory=lazy("tilewright_strategies.sunstone_arch", "SunstoneArch"),
             interface=1,
+            together=True,
         ),
         *(
             StrategySpec(

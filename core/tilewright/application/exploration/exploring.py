@@ -7,6 +7,7 @@ So the searches do not depend on the number of processes.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tilewright.application.exploration.bounds import least, least_of_workload
+from tilewright.application.exploration.joint import map_together
 from tilewright.application.exploration.records import (
     ExplorationRecord,
     ExploredPoint,
@@ -27,8 +29,17 @@ from tilewright.application.exploration.records import (
 from tilewright.application.exploration.space import ArchitectureSpace, Point, Points
 from tilewright.application.exploration.store import Store
 from tilewright.application.run.configuration import RunConfiguration
-from tilewright.application.run.network import Engine, LayerSearch, MappedLayer, chosen, observed, observed_layer
+from tilewright.application.run.network import (
+    Engine,
+    LayerSearch,
+    MappedLayer,
+    chosen,
+    needs_process,
+    observed,
+    observed_layer,
+)
 from tilewright.application.run.observing import RunObserver
+from tilewright.digests import of_data
 from tilewright.errors import ClusterError
 from tilewright.formats import Form
 from tilewright.interrupts import mark_result_found, stop_requested
@@ -67,6 +78,8 @@ class Exploration:
     """Whether the strategy may exclude points by their bounds."""
     retry: bool = False
     watch: Watch | None = None
+    together: bool = False
+    """Whether the strategy proposes points together."""
     record: ExplorationRecord = field(init=False)
     searched: set[Task] = field(init=False, default_factory=set)
     """Tasks searched in this run, without those found in the store."""
@@ -74,6 +87,9 @@ class Exploration:
     def __post_init__(self) -> None:
         self.distinct = {distinct.problem.content_key: distinct for distinct in self.workload.distinct()}
         method, data = method_of(self.configuration)
+        if self.together:
+            data = data | {"together": of_data([self.space.to_data(), self.asked])}
+            method = of_data([method, data["together"]])
         self.record = ExplorationRecord(
             workload=self.workload.name,
             layers=tuple(
@@ -133,7 +149,7 @@ class Exploration:
 
     def _judged(self, group: Sequence[PointProposal]) -> list[ExploredPoint] | None:
         """Refuse points, leave them out or search them; None where a search was interrupted."""
-        judged, rest = [], []
+        judged, rest, together = [], [], []
         for proposal in group:
             point = self.point(proposal.index)
             if point.architecture is None:
@@ -143,6 +159,8 @@ class Exploration:
                 judged.append(ExploredPoint(point.index, point.values, "bounded", proposal.needless, self._kept(point)))
             else:
                 rest.append(point)
+                together += [point] * (proposal.together and self.together)
+        self._search_together(together)
         done = self._searched(rest)
         self.judged += len(judged) + len(done)
         for judged_point in (*judged, *done):
@@ -150,6 +168,32 @@ class Exploration:
         self.store.checkpoint()
         self.best = list(front([*self.best, *done]))
         return [*judged, *done] if len(done) == len(rest) else None
+
+    def _search_together(self, points: Sequence[Point]) -> None:
+        """Search machines as one, and keep the results; what cannot be searched so is left to `_searched`."""
+        if len(points) < 2:
+            return
+        machines = [self._kept(point) for point in points]
+        for problem, distinct in self.distinct.items():
+            known = [self._known((machine, problem)) is not None for machine in machines]
+            if all(known) or stop_requested():
+                continue
+            here = [self.configuration.on_architecture(point.architecture) for point in points if point.architecture]
+            ways = [chosen(distinct, way) for way in here]
+            if not all(map(_searches_together, ways)):
+                continue
+            self._tell(0.0, f"{distinct.problem.name} on {len(points)} machines together")
+            self.observer.layer_started(distinct.problem.name)
+            layers = map_together(distinct, ways)
+            observed_layer(min(layers, key=lambda layer: layer.edp or math.inf), self.observer)
+            for machine, layer in zip(machines, layers, strict=True):
+                new = FoundLayer.of(layer)
+                if new is None:
+                    self.interrupted = True
+                    return
+                self.store.keep(machine, problem, self.record.method, new)
+                self.searched.add((machine, problem))
+            mark_result_found()
 
     def _searched(self, wave: Sequence[Point]) -> list[ExploredPoint]:
         """Search machines; fewer come back where a search was interrupted."""
@@ -268,6 +312,11 @@ class Exploration:
             replace(point, cached=point.outcome == "searched" and not any(task[0] == point.machine for task in self.searched))
             for point in self.store.points(self.record)
         )  # fmt: skip
+
+
+def _searches_together(way: RunConfiguration) -> bool:
+    """Return whether a mapper searches several machines as one."""
+    return way.mapper_capabilities.several_machines and not way.constraints.uneven and not needs_process(way)
 
 
 # a strategy in a child process has its own copy of the points

@@ -30,17 +30,17 @@ def tile_tree(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> 
 
 
 def maximal(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> Bools:
-    """Return whether no dimension of `dims` can grow to its next larger factor and still fit, bool [n].
+    """Return whether no dimension of `dims` can grow to its next larger factor and still fit the same machine, bool [n].
 
     These tiles are the leaves that the Tiling Principle keeps.
     """
-    result = np.ones(len(rows), dtype=np.bool_)
+    result, holders = np.ones(len(rows), dtype=np.bool_), rows.holders()
     for dim in dims:
         raised = _next(rows, _shared(rows, source, slot, dim), rows.trips[:, slot, dim])
         index = np.flatnonzero(result & (raised > 0))
         after = _with_trips(rows.take(index), source, slot, dim, raised[index])
         good = after.space.allowed(after.trips, source, dim) & after.space.allowed(after.trips, slot, dim)
-        good[good] = after.take(good).fits()
+        good[good] = after.take(good).holders() == holders[index[good]]
         result[index[good]] = False
     return result
 
@@ -48,13 +48,16 @@ def maximal(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> Bo
 def leaves(rows: Candidates, source: int, slot: int, dims: Sequence[int], most: int = 100_000) -> Candidates:
     """Return the maximal tiles of each row's tree without building the whole tree.
 
-    A branch is pruned if a dimension could still grow with all later dimensions at their largest.
+    A branch is pruned if a dimension could still grow with all later dimensions at their largest, unless there are
+    several machines: then larger tiles may belong to another one.
     If an intermediate set exceeds `most` rows, an evenly spaced subset continues.
     """
     highest = rows.space.slots[slot].highest
     dims = [dim for dim in dims if highest[dim] > 1 and (rows.trips[:, source, dim] > 1).any()]
     for number, dim in enumerate(dims):
         rows = tile_tree(rows, source, slot, [dim])
+        if rows.space.machines:
+            continue
         full = rows
         for later in dims[number + 1 :]:
             full = _filled(full, source, slot, later)

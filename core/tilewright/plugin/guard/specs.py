@@ -121,6 +121,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "limits_itself": (_is_flag, "True or False"),
     "executes": (_is_flag, "True or False"),
     "samples": (_is_flag, "True or False"),
+    "together": (_is_flag, "True or False"),
     "space": (_is_text, "a text"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
     "conventions": (

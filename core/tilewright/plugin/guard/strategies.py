@@ -61,5 +61,8 @@ def fault_of_group(group: object, task: ExplorationTask, known: set[int]) -> str
         needless: object = proposal.needless
         if needless is not None and not (isinstance(needless, str) and needless.strip()):
             return f"left point {index} out without a reason"
+        together: object = proposal.together
+        if not isinstance(together, bool):
+            return f"has {described(together)} as `together` of point {index}, True or False is expected"
         seen.add(index)
     return None if len(seen) <= task.points else f"proposed more than {task.points:,} points"

@@ -18,6 +18,7 @@ from tilewright.mapspace.constructive.tiling import leaves, tile_tree
 from tilewright.mapspace.looporders import Prefix, ordering_trie, reuse_maximal
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Costs, Run, Task, objectives
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright_mappers.sunstone.levels import Inter, Intra, MemorySlots, levels_of
 
@@ -261,15 +262,9 @@ class Published:
             return self.space
         limited = self._around(slot, keep)
         if limited not in self.limited_spaces:
-            clusters = []
-            for cluster in self.space.architecture.clusters:
-                memories = tuple(
-                    memory if memory.name in limited else memory.model_copy(update={"capacity_words": None})
-                    for memory in cluster.memories
-                )
-                clusters.append(cluster.model_copy(update={"memories": memories}))
-            architecture = self.space.architecture.model_copy(update={"clusters": tuple(clusters)})
-            self.limited_spaces[limited] = replace(self.space, architecture=architecture)
+            machines = tuple(_limited(machine, limited) for machine in self.space.machines)
+            architecture = _limited(self.space.architecture, limited)
+            self.limited_spaces[limited] = replace(self.space, architecture=architecture, machines=machines)
         return self.limited_spaces[limited]
 
     def _around(self, slot: int, keep: Bools) -> tuple[str, ...]:
@@ -300,6 +295,18 @@ class Published:
                 best = np.minimum(best, values)
                 rows = replace(rows, order=np.where(better, changed, rows.orders))
         return best
+
+
+def _limited(machine: Architecture, names: tuple[str, ...]) -> Architecture:
+    """Return the machine on which only the named memories have a capacity."""
+    clusters = []
+    for cluster in machine.clusters:
+        memories = tuple(
+            memory if memory.name in names else memory.model_copy(update={"capacity_words": None})
+            for memory in cluster.memories
+        )
+        clusters.append(cluster.model_copy(update={"memories": memories}))
+    return machine.model_copy(update={"clusters": tuple(clusters)})
 
 
 def _unique(rows: Candidates) -> Candidates:

@@ -68,6 +68,7 @@ def explored(strategy: Any, monkeypatch: pytest.MonkeyPatch, **words: Any) -> tw
         (Fixed([PointProposal(0), PointProposal(0)]), "proposed point 0 twice"),
         (Fixed([PointProposal(0)], [PointProposal(0)]), "proposed point 0 twice"),
         (Fixed([PointProposal(0, " ")]), "left point 0 out without a reason"),
+        (Fixed([PointProposal(0, None, 1)]), "has a int as `together` of point 0"),  # type: ignore[arg-type]
         (Fixed(*[[]] * 2000), "proposed nothing 1,000 times in a row"),
         (Plain(), "explore returned a list, a generator is expected"),
         (Raising(KeyError("K")), "raised KeyError: 'K'"),

@@ -110,8 +110,9 @@ def explore(
         elif plan.jobs > 1:
             engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
         bounds = settings["bounds"] and vary is None
+        together = isinstance(spec, StrategySpec) and spec.together
         exploration = Exploration(
-            plan.workload, machines, configuration, kept, engine, chosen, told, asked, built, bounds, settings["retry"], watch
+            plan.workload, machines, configuration, kept, engine, chosen, told, asked, built, bounds, settings["retry"], watch, together
         )  # fmt: skip
         complete = exploration.run()
         return ExplorationReport(exploration.record, exploration.points(), complete, exploration.failure)
