@@ -106,6 +106,7 @@ def timed(architecture: Document, rng: Random) -> Document:
                 "latency_cycles": rng.choice((0, 2, 20, 100)),
                 "reload": rng.random() < 0.3,
                 "step_cycles": rng.choice((0, 0, 5, 30)),
+                "rows": rng.choice((None, None, {"words": 6, "miss_cycles": 9, "banks": rng.choice((1, 2))})),
                 "requests": rng.choice((None, {"along": list("KMCPQ"), "words": rng.choice((2, 8)), "cycles": 2})),
             }
     architecture["compute"]["fill_drain_cycles"] = rng.choice((0, 0, 5, 40))

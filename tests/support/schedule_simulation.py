@@ -154,7 +154,12 @@ class Simulation:
         source, target = (self.architecture.cluster(mapping.entries[end].target).memory_for(tensor) for end in ends)
         assert source is not None and target is not None
         if target.timing.requests is None:
-            return 0.0
+            run = 1
+            for rank in tensor.projection:
+                run *= 1 + sum(
+                    step * (mapping.entries[inner].temporal_tile_sizes[each] - 1) for each, step in rank.terms.items()
+                )
+            return values / run * self._opened(source, run * source.words_of(tensor))
         run = 1
         for name in target.timing.requests.along:
             if name in tensor.dimensions:
@@ -165,7 +170,21 @@ class Simulation:
         pieces, words = 0, run * source.words_of(tensor)
         while words > 0:
             pieces, words = pieces + 1, words - target.timing.requests.words
-        return values / run * pieces * target.timing.requests.cycles
+        opened = self._opened(source, run * source.words_of(tensor))
+        return values / run * (pieces * target.timing.requests.cycles + opened)
+
+    def _opened(self, source: Memory, words: float) -> float:
+        """Return the cycles that opening the rows of a run adds to moving its words."""
+        rows, rate = (
+            source.timing.rows,
+            source.shared_bandwidth_words_per_cycle or source.read_bandwidth_words_per_cycle,
+        )
+        if rows is None:
+            return 0.0
+        moved, opening, left = words / rate if rate else 0.0, 0, words
+        while left > 0:
+            opening, left = opening + rows.miss_cycles, left - rows.words
+        return max(moved, (moved + opening) / rows.banks) - moved
 
     def run(self) -> float:
         """Return the cycles of the run."""

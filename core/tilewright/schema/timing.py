@@ -22,6 +22,17 @@ class Requests(Model):
     """Cycles that a request takes in the outer memory, in addition to those of its words."""
 
 
+class Rows(Model):
+    """Rows of a DRAM, of which each bank has one open (docs/cycles.md). Consecutive rows are in different banks."""
+
+    words: Count
+    """Words of a row."""
+    miss_cycles: Count
+    """Cycles in which a bank closes a row and opens another one."""
+    banks: Count = 1
+    """Banks that open rows at the same time, or groups of banks whose accesses follow each other without a gap."""
+
+
 class Timing(Model):
     """Timing of the tiles that arrive in a memory, and of what it sends (docs/cycles.md).
 
@@ -38,6 +49,8 @@ class Timing(Model):
     """Whether each step loads its operands again, also those of the step before."""
     requests: Requests | None = None
     """Requests for the tiles that arrive and leave; None: a transfer is one run of words."""
+    rows: Rows | None = None
+    """Rows of this memory, which each run of words opens; None: all words take the same time."""
     step_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
     """Least cycles of a step, which its commands take."""
 

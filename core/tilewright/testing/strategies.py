@@ -28,7 +28,7 @@ from tilewright.schema.sparse import (
     SparseMemory,
     TensorFormat,
 )
-from tilewright.schema.timing import Instruction, Requests, Timing
+from tilewright.schema.timing import Instruction, Requests, Rows, Timing
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12)
 _LETTERS = "ABCDEFG"
@@ -98,6 +98,10 @@ TIMINGS = st.builds(
         along=st.permutations(_LETTERS).map(lambda letters: tuple(letters[:4])),
         words=st.sampled_from([1, 3, 64]),
         cycles=st.sampled_from([1, 3]),
+    ),
+    rows=st.none()
+    | st.builds(
+        Rows, words=st.sampled_from([2, 16]), miss_cycles=st.sampled_from([1, 9]), banks=st.sampled_from([1, 2, 4])
     ),
     step_cycles=st.sampled_from([0, 0, 7, 50]),
 )

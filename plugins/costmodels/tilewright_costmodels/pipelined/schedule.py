@@ -57,9 +57,9 @@ class TileTransfer:
     updated: float
     """Slices that one instance of the source writes, in whole bursts."""
     read_requests: float
-    """Cycles of the requests for `read` in the source."""
+    """Cycles of the requests and the rows for `read` in the source."""
     updated_requests: float
-    """Cycles of the requests for `updated`."""
+    """Cycles of the requests and the rows for `updated`."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def levels_of(
                 whole = problem.tile_words(tensor, mapping.entries[entry].temporal_tile_sizes)
                 read, filled = (read / filled * whole, whole) if filled else (read, filled)
             width = source.words_of(tensor)
-            cycles = request_cycles(mapping, tensor, holding[parent], entry, source, target.timing.requests)
+            cycles = request_cycles(problem, mapping, tensor, holding[parent], entry, source, target.timing.requests)
             tiles.append(
                 TileTransfer(
                     prefetch=target.timing.prefetch,
@@ -141,21 +141,44 @@ def in_bursts(words: float, burst: int) -> float:
 
 
 def request_cycles(
-    mapping: Mapping, tensor: Tensor, outer: int, inner: int, source: Memory, requests: Requests | None
+    problem: Problem,
+    mapping: Mapping,
+    tensor: Tensor,
+    outer: int,
+    inner: int,
+    source: Memory,
+    requests: Requests | None,
 ) -> float:
-    """Return the cycles of requests per value that moves between two storage entries.
+    """Return the cycles of requests and rows per value that moves between two storage entries.
 
-    A run spans the tiles of all sub-clusters, so it contains their unrolled loops.
+    Without requests, a tile is one run. A run of requests spans the tiles of all sub-clusters, so it contains their
+    unrolled loops.
     """
     if requests is None:
-        return 0.0
+        values = problem.tile_words(tensor, mapping.entries[inner].temporal_tile_sizes)
+        return row_cycles(source, values * source.words_of(tensor)) / values
     along = next((name for name in requests.along if name in tensor.dimensions), None)
     values = math.prod(
         loop.trips
         for loop in mapping.loops()
         if loop.dimension == along and (loop.entry > inner or (loop.spatial and loop.entry >= outer))
     )
-    return math.ceil(values * source.words_of(tensor) / requests.words) * requests.cycles / values
+    words = values * source.words_of(tensor)
+    return (math.ceil(words / requests.words) * requests.cycles + row_cycles(source, words)) / values
+
+
+def row_cycles(source: Memory, words: float) -> float:
+    """Return the cycles that the rows of a run add to those of its words.
+
+    In steady state, b banks deliver b rows in the cycles of their words, or of a miss and one row, the larger of both.
+    """
+    rows = source.timing.rows
+    if rows is None:
+        return 0.0
+    opened = math.ceil(words / rows.words)
+    rate = source.shared_bandwidth_words_per_cycle or source.read_bandwidth_words_per_cycle
+    cycles = words / rate if rate else 0.0
+    return max(0.0, (opened * rows.miss_cycles - (rows.banks - 1) * cycles) / rows.banks)
 
 
 def transfer_cycles(
