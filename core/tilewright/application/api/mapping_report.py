@@ -305,6 +305,7 @@ class MappingReport(Tabular):
             unmapped=[
                 Unmapped(
                     **attributes(unmapped, "name operator reason operations"),
+                    counted=unmapped.name in self.with_vectors.counted,
                     origin=None if unmapped.origin is None else unmapped.origin.model_dump(exclude_none=True),
                 )
                 for unmapped in self.workload.unmapped

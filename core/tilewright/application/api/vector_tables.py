@@ -51,8 +51,9 @@ def vector_tables(totals: VectorTotals) -> list[Table | str]:
     )
     missing = Counter(part.operator for part in left_out(totals.workload, totals)[1] if part.operations != 0)
     names = [name if count == 1 else f"{name} ({count})" for name, count in missing.items()]
-    left = [f"these totals are without {', '.join(names)}, which are not counted"] if names else []
-    return [*parts, *_told(totals), *left]
+    told = _told(totals)
+    left = [f"these totals are without {', '.join(names)}, which are not counted"] if names and told else []
+    return [*parts, *told, *left]
 
 
 def group_vector_tables(made: GroupVectors) -> list[Table | str]:
@@ -135,7 +136,7 @@ def left_out(workload: Workload, totals: VectorTotals) -> tuple[list[Unmapped], 
 
     The latter tell why the model does not count their vector layer, if they have one.
     """
-    counted = {name for vector in totals.valid for name in vector.layer.operators or (vector.layer.name,)}
+    counted = totals.counted
     refused = {name: reason for layer, reason in totals.uncounted() for name in layer.operators or (layer.name,)}
     own = [
         Unmapped(

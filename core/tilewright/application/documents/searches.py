@@ -175,6 +175,8 @@ class Unmapped(Document):
     """Why it is not mapped."""
     operations: int | None
     """Estimated scalar operations; None if unknown."""
+    counted: bool
+    """Whether a vector layer counts it in the totals with vector layers."""
     origin: OriginData | None
     """Place in the network's file."""
 

@@ -262,6 +262,11 @@ class VectorTotals:
                 tasks.append(UnitTask(name, self.architecture.compute.name, self._cycles(name), counts[name], reads))
         return schedule(tasks)
 
+    @property
+    def counted(self) -> frozenset[str]:
+        """Unmapped operators that vector layers count, and vector layers that are in no list of such."""
+        return frozenset(name for vector in self.valid for name in vector.layer.operators or (vector.layer.name,))
+
     def uncounted(self) -> Iterator[tuple[VectorLayer, str]]:
         """Yield the vector layers that are not counted, and why."""
         for vector in self.vectors:

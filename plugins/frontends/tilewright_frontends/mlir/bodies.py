@@ -47,7 +47,9 @@ NAMES: Mapping[str, str] = {
     "greater_equal": "GreaterOrEqual",
     "select": "Where",
     **dict.fromkeys(
-        "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci bitcast_convert convert".split(), "Cast"
+        "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci bitcast_convert convert "
+        "convert_element_type".split(),
+        "Cast",
     ),
     **dict.fromkeys("exponential exp2".split(), "Exp"),
     **dict.fromkeys("log2 log10".split(), "Log"),

@@ -23,7 +23,8 @@ MOVES = frozenset(
     "reshape transpose broadcast broadcast_in_dim dynamic_broadcast_in_dim slice dynamic_slice extract_slice insert_slice "
     "pad concatenate concat fill copy collapse_shape expand_shape gather scatter reverse tile identity cast "
     "iota real_dynamic_slice dynamic_update_slice squeeze expanddims expand_dims pack unpack split splitv concatv2 "
-    "stridedslice shape subview reinterpret_cast view".split()
+    "stridedslice shape subview reinterpret_cast view load store "
+    "transfer_read transfer_write type_cast set_encoding unset_encoding".split()
 )
 CONTROL = frozenset("while if case scan for parallel".split())
 REDUCTIONS = frozenset(

@@ -25,7 +25,7 @@ REDUCTIONS = {
 """Reduction of `tosa` -> the name of the same work in the table of operations."""
 POOLS = {"max_pool2d": "MaxPool", "avg_pool2d": "AveragePool"}
 OF_TENSORFLOW = {"max": "ReduceMax", "min": "ReduceMin", "sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd"}
-DIALECTS = ("stablehlo.", "mhlo.", "chlo.", "tosa.", "tf.", "linalg.", comet.PREFIX)
+DIALECTS = ("stablehlo.", "mhlo.", "chlo.", "tosa.", "tf.", "linalg.", "torch.prims.", comet.PREFIX)
 WITH_BODY = frozenset("linalg.generic linalg.map linalg.reduce affine.for".split()) | {
     f"{dialect}.{kind}" for dialect in ("stablehlo", "mhlo") for kind in ("reduce", "reduce_window", "map")
 }

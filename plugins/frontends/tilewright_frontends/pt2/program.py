@@ -29,7 +29,8 @@ MOVES = frozenset(
     "split_with_sizes chunk unbind cat stack pad constant_pad_nd clone contiguous alias detach copy to _to_copy type_as index "
     "index_select gather scatter embedding arange full zeros ones zeros_like ones_like full_like new_zeros new_ones empty lift_fresh_copy "
     "dropout getitem sym_size narrow roll flip movedim swapaxes as_strided tril triu upsample_nearest1d upsample_nearest2d pixel_shuffle lift unfold channel_shuffle "
-    "sym_size_int repeat_interleave new_full scalar_tensor".split()
+    "sym_size_int repeat_interleave new_full scalar_tensor "
+    "_assert_tensor_metadata _assert_scalar".split()
 )
 REDUCTIONS = frozenset(
     "sum mean amax amin max min any all prod var std argmax argmin norm linalg_vector_norm adaptive_avg_pool1d adaptive_avg_pool2d "

@@ -84,6 +84,23 @@ def test_totals_have_vector_layers() -> None:
     assert "vector layers" in text and "cycles, overlapped: " in text and "not counted" not in text
 
 
+def test_totals_name_what_they_lack(tmp_path: Path) -> None:
+    """Nothing counts the samples of a grid; the softmax is counted, and the other one moves words."""
+    more = "{name: grid, operator: GridSample, reason: it reads at positions that are computed, operations: 9}"
+    moved = "{name: same, operator: Identity, reason: moves words, operations: 0}"
+    work = ATTENTION.replace("operations: 320}]", f"operations: 320}}, {more}, {moved}]")
+    report = mapped(work=work, folder=tmp_path)
+    assert "these totals are without GridSample, which are not counted" in str(report)
+    assert {row["name"]: row["counted"] for row in report.data()["unmapped"]} == {
+        "softmax_0": True,
+        "grid": False,
+        "same": False,
+    }
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "operators not counted" in page and "works element by element" not in page and "GridSample" in page
+    assert not any(row["counted"] for row in mapped(MACHINE, work).data()["unmapped"])
+
+
 def test_units_in_parallel_wait_for_the_port_that_they_share() -> None:
     """DRAM at 1/8 word a cycle: a chain or not, all words of all layers pass it."""
     slow = MACHINE.replace("shared_bandwidth_words_per_cycle: 8", "shared_bandwidth_words_per_cycle: 0.125")

@@ -114,8 +114,8 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     wider = sum(map(_is_wider, layers))
     if wider:
         yield "in spaces wider than the files'", f"{wider:,} layers"
-    if data["unmapped"]:
-        yield "operators not mapped", f"{len(data['unmapped']):,}"
+    if left := _left(data):
+        yield f"operators not {'counted' if data.get('vectors') else 'mapped'}", f"{len(left):,}"
 
 
 def _told(view: str, totals: Mapping[str, Any], listed: bool) -> Iterator[tuple[str, str]]:
@@ -209,11 +209,16 @@ def _sensitivity(data: Mapping[str, Any]) -> dict[str, Any] | None:
     return table(made, "sensitivity") if effects else None
 
 
+def _left(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the operators that are neither mapped nor counted as vector layers. Older files do not tell which are counted."""
+    return [unmapped for unmapped in data["unmapped"] if not unmapped.get("counted")]
+
+
 def _unmapped(data: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the unmapped operators by kind and reason; None if there are none."""
-    counts = Counter((unmapped["operator"], unmapped["reason"]) for unmapped in data["unmapped"])
+    """Return these operators by kind and reason; None if there are none."""
+    counts = Counter((unmapped["operator"], unmapped["reason"]) for unmapped in _left(data))
     work = Counter[tuple[str, str]]()
-    for unmapped in data["unmapped"]:
+    for unmapped in _left(data):
         work[unmapped["operator"], unmapped["reason"]] += unmapped["operations"] or 0
     made = Table("operator", numbers("count"), numbers("scalar operations"), "reason")
     for (operator, reason), count in sorted(counts.items(), key=lambda item: (-work[item[0]], -item[1])):
