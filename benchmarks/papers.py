@@ -1,7 +1,7 @@
 """Experiments of published papers: Sunstone and its thesis, Union, CoSA, QuickFlow; AccelForge's and ZigZag's explorations.
 
     python benchmarks/papers.py --list
-    python benchmarks/papers.py all --quick                   # within 20 minutes; writes benchmarks/papers/*.csv and benchmarks/papers.md
+    python benchmarks/papers.py all --quick                   # within 10 minutes; writes benchmarks/papers/*.csv and benchmarks/papers.md
     python benchmarks/papers.py sunstone_fig_7 -o results     # writes results/*.csv, results/*.svg and results.md
 
 Each experiment prints its figures next to the paper's claim. The same command continues an interrupted run: results of searches

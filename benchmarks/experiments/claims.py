@@ -26,7 +26,7 @@ SUNSTONE_CLAIMS = (
     Claim("Table III", "Reuse is inferred from the indices: full, and partial for windows.", "3 tensors", ("equal", "holds"), "", ORDERS),
     Claim("Figure 4", "A trie keeps 4 orders of a 1-D convolution.", "4", ("4", "holds"), "", ORDERS),
     Claim("Figure 5", "Of L1's tiles in xxCR order, only those that cannot grow along K and P remain.", "1 kept leaf shown", ("the same leaf", "holds"), "", "[tiles](sunstone.md#tiles)"),
-    Claim("Equations 1 to 7", "A tensor's accesses to L2 depend on the tiles, the order and the unrolled dimensions that index it.", "-", ("as `timeloop` counts, apart from halos", "holds"), "", SUNSTONE),
+    Claim("Equations 1 to 7", "A tensor's accesses to L2 depend on the tiles, the order and the unrolled dimensions that index it.", "-", ("equal for the running example, with and without unrolling", "holds"), "", SUNSTONE),
     Claim("Tiling Principle", "A tile that can grow and still fits can be pruned without losing good mappings.", "no loss", ("EDP up to 1.214 times the best", "does not hold"),
           "On a 1-D convolution (P14 R3 C8 K8, L1 of 16 words), a smaller L1 tile lets P stay whole in L2. All maximal tiles alone give exactly 1.214.", "`python -m pytest -m exhaustive tests/mappers/test_sunstone.py`, [paper](sunstone.md#paper)"),
     Claim("Tiling Principle", "It prunes L1's tiles of ResNet-18.", "up to 80 %", v.pruned("tiles", "tiles, kept", 0, 0.8),

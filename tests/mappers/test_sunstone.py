@@ -110,6 +110,33 @@ def test_the_walk_through_of_the_thesis(model: str) -> None:
     assert (outer["Z"].updates, outer["Z"].reads) == (16, 16 - 16)
 
 
+@pytest.mark.parametrize("unrolled", [(1, 1, 1, 1), (1, 2, 1, 1)])
+def test_accesses_of_the_running_example_are_those_of_the_papers_equations(unrolled: tuple[int, ...]) -> None:
+    """Equations 1 to 3 and 5 to 7: P14 K4 C4 R3 in L2's order P K C, with a tile of P7 and the rest of K and C."""
+    kernel = problem("k p", "c p+r", "c k r", p=14, k=4, c=4, r=3)
+    machine = Architecture.model_validate(
+        {
+            "name": "several",
+            "clusters": [
+                {"name": "L2", "memories": [memory("L2", 1.0)], "fanout": {"size": 2}},
+                {"name": "PE", "memories": [memory("L1", 1.0)]},
+            ],
+            "compute": {"energy_per_operation_pj": 1.0},
+        }
+    )
+    space = MapSpace.of(kernel, machine, rules=None)
+    p2, k2, c2 = 2, 2 // unrolled[1], 2
+    trips = np.ones((1, len(space.slots), 4), dtype=np.int64)
+    trips[0, :3] = [(p2, k2, c2, 1), unrolled, (7, 2, 2, 3)]
+    order = np.array([[[3, 0, 1, 2], [0, 1, 2, 3]]], dtype=np.int8)
+    report = (
+        installed().make(CostModelSpec, "timeloop").bind(kernel, machine).explain(Candidates(space, trips, order)[0])
+    )
+    outer = report.levels[0].tensors
+    assert outer["T0"].reads == k2 * 4 * p2 * (7 + 3 - 1)
+    assert (outer["T1"].reads, outer["Z"].updates) == (4 * 4 * 3 * p2, 14 * 4)
+
+
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case['name']}-{case['l1_words']}")
 def test_it_does_not_lose_where_the_published_rules_were_measured(case: dict[str, Any]) -> None:
     result = run("sunstone", space_of(case), whole=0, rounds=1)  # without trying everything in the end
