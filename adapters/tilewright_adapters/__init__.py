@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.specs import AdapterSpec, Options, lazy
 from tilewright.schema.frozen import FrozenDict
@@ -13,6 +14,10 @@ TIMELOOP = (
     *("mapspace_constraints", "architecture_constraints", "sparse_optimizations", "compound_components", "ERT", "ART"),
 )
 """Keys of Timeloop's files."""
+
+
+EXPRESSIBLE = Capabilities(uneven_mappings=False, split_dimensions=False, inner_backing_store=True)
+"""Mappings that Timeloop's files express."""
 
 
 class TimeloopFiles(Options):
@@ -60,6 +65,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
         AdapterSpec(
             name="timeloop",
             signs=TIMELOOP,
+            capabilities=EXPRESSIBLE,
             default_for=("reports",),
             summary="Timeloop's input files; writes v0.3.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v3"),
@@ -69,6 +75,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
         AdapterSpec(
             name="timeloop_v4",
             signs=TIMELOOP,
+            capabilities=EXPRESSIBLE,
             summary="Timeloop's input files; writes v4.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v4"),
             interface=1,

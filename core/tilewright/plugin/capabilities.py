@@ -103,6 +103,8 @@ class Capabilities(Model):
 
     Only loops of more than one trip count. A window counts as two.
     """
+    split_dimensions: bool = True
+    """A dimension is unrolled along two axes without a storage entry between them."""
     tile_copies: int = 1
     """Copies of every tile in a memory below the outermost cluster; 2 is double buffering."""
     outputs_span_windows: bool = False

@@ -40,7 +40,7 @@ from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 from tilewright.values import attributes
 
-UNUSED = ("sensitivity", "algorithms", "algorithm_options", "movement", "cluster", "resume", "uneven")
+UNUSED = ("sensitivity", "algorithms", "algorithm_options", "movement", "cluster", "resume", "uneven", "expressible")
 """Settings of `map` that fused networks do not take."""
 CERTIFIED = (
     *("constraints", "value_bits", "seconds", "evaluations", "patience", "seed"),

@@ -34,7 +34,7 @@ from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec, MapperSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
 from tilewright.schema.divisors import sizes_with_few_divisors
@@ -74,6 +74,7 @@ class Plan:
     mappers: MappingOf[str, _BuiltMapper | PluginError]
     """Mappers by name, or the error if one could not be built."""
     network_bits: bool = False
+    expressible: tuple[str, Capabilities] | None = None
     named: bool = True
     """Whether all plugins are installed ones and none is an object."""
 
@@ -98,7 +99,8 @@ class Plan:
         built_mappers = {name_of(mapper): _built(mapper, for_mapper[name_of(mapper)]) for mapper in mappers}
         network, architecture, constraints, stated, theirs_uneven = _given(workload, arch, words)
         uneven = words["uneven"]
-        if uneven is None and theirs_uneven and not constraints.uneven:
+        notation = _notation(words["expressible"])
+        if uneven is None and theirs_uneven and not constraints.uneven and notation is None:
             uneven = _searches_uneven(built, list(built_mappers.values()))
         constraints = with_factors(constraints, words["factors"], uneven)
         network = _labelled(network, constraints)
@@ -117,6 +119,7 @@ class Plan:
             models=built,
             mappers=built_mappers,
             network_bits=one_of("value_bits", words["value_bits"], ("architecture", "network")) == "network",
+            expressible=notation,
             named=named,
         )
 
@@ -146,6 +149,7 @@ class Plan:
             seed=self.seed,
             mapper_capabilities=Capabilities() if built.spec is None else built.spec.capabilities,
             network_bits=self.network_bits,
+            expressible=self.expressible,
         )
 
     @classmethod
@@ -209,6 +213,18 @@ def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper |
     except PluginError as error:
         return error
     return _BuiltMapper(built, record_of(registration, options), registration.spec)
+
+
+def _notation(name: str | None) -> tuple[str, Capabilities] | None:
+    """Return a notation with the mappings that its adapter declares; None if none is given. Raises UnknownPluginError."""
+    if name is None:
+        return None
+    spec = installed().find(AdapterSpec, name).spec
+    if spec.capabilities == Capabilities():
+        raise InputError(
+            f"adapter {name} declares no limits on mappings", hint="leave --expressible out, or give timeloop"
+        )
+    return name, spec.capabilities
 
 
 def _searches_uneven(models: Sequence[BuiltModel], mappers: Sequence[_BuiltMapper | PluginError]) -> bool:

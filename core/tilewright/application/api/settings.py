@@ -52,6 +52,9 @@ class Searches(Inputs, total=False):
     uneven: Annotated["bool | None", Setting(
         None, "whether the tensors of one cluster may be kept at different loops (uneven mappings)",
         flags=("--uneven",), off="--even", unset="as in the constraints, or yes for a prover on AccelForge's or ZigZag's hardware")]
+    expressible: Annotated["str | None", Setting(
+        None, "notation whose files must express the mappings: `timeloop` has even ones that unroll a dimension along one axis",
+        "NOTATION", plugins="adapter")]
     value_bits: Annotated['Literal["architecture", "network"]', Setting(
         "architecture", "whether the memories set the widths of values, or the network, such as 8 bits",
         "architecture|network")]

@@ -78,7 +78,7 @@ class RunOutput(Output):
     arch: str
     """Name of the architecture."""
     constraints: str
-    """Name of the constraints."""
+    """Name of the constraints, and of the notation that must express the mappings."""
     mapper: str
     """Name of the mapper."""
     model: str

@@ -82,6 +82,13 @@ class RunConfiguration:
     network_bits: bool = False
     """Values are as wide as the network states."""
     optional: str | None = None
+    expressible: tuple[str, Capabilities] | None = None
+    """The notation whose files must express the mapping, and what it declares."""
+
+    @property
+    def rules(self) -> str:
+        """The name of the constraints, and of the notation that must express the mappings."""
+        return self.constraints.name + (f"; expressible in {self.expressible[0]}" if self.expressible else "")
 
     def architecture_for(self, problem: Problem) -> Architecture:
         """Return the architecture on which a problem is mapped."""

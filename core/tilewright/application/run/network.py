@@ -22,6 +22,7 @@ from tilewright.errors import InputError, NotConformableError, OutputError, Plug
 from tilewright.formats import quantity
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.mapspace.arrangements import arrangements
+from tilewright.mapspace.axes import on_one_axis
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.markup import Printed
@@ -428,25 +429,36 @@ def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tupl
     if configuration.optional is not None:
         space = space.with_optional(configuration.optional)
     space = accepted(space, configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}")
+    if configuration.expressible is not None:
+        notation, capabilities = configuration.expressible
+        space = accepted(space, capabilities, f"notation {notation}")
     return space, constrained
 
 
 def spaces_of(space: MapSpace, configuration: RunConfiguration) -> tuple[MapSpace, ...]:
     """Return the map spaces that are searched: the space alone, or with those of all arrangements if it is uneven.
 
+    If someone accepts no dimension along two axes, the spaces are parts of it.
+
     Raises:
         TilewrightError: The inputs are not accepted.
     """
+    parties = [
+        (configuration.model.capabilities, f"cost model {configuration.model.name}"),
+        (configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}"),
+    ]
+    if configuration.expressible is not None:
+        notation, capabilities = configuration.expressible
+        parties.append((capabilities, f"notation {notation}"))
     if not configuration.constraints.uneven:
-        return (space,)
-    model, mapper = configuration.model, configuration.mapper_record
-    for capabilities, plugin in (
-        (model.capabilities, f"cost model {model.name}"),
-        (configuration.mapper_capabilities, f"mapper {mapper.name}"),
-    ):
+        return (space,) if all(accepts.split_dimensions for accepts, _ in parties) else on_one_axis(space)
+    for capabilities, plugin in parties:
         if not capabilities.uneven_mappings:
             text = "uneven mappings are not accepted"
             raise NotConformableError(plugin, (Reason(code="uneven", where="mapping", message=text),), hint=EVEN)
+        if not capabilities.split_dimensions:
+            text = "a dimension is unrolled along two axes in some uneven mappings"
+            raise NotConformableError(plugin, (Reason(code="two_axes", where="mapping", message=text),), hint=EVEN)
     return space, *arrangements(space)  # the even space is small, and its mappings are a start for the others
 
 
@@ -527,6 +539,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "budget": dataclasses.asdict(configuration.budget),
             "seed": configuration.seed,
             "most_cycles": configuration.most_cycles,
+            **({} if configuration.expressible is None else {"expressible": configuration.expressible[0]}),
             **({} if configuration.optional is None else {"optional": configuration.optional}),
         },
         configuration.packages,

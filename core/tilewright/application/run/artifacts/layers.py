@@ -6,7 +6,7 @@ import math
 import platform
 
 from tilewright.application.run.configuration import RunConfiguration
-from tilewright.application.run.network import MappedLayer, space_of
+from tilewright.application.run.network import MappedLayer, space_of, spaces_of
 from tilewright.errors import PluginError, UnknownPluginError
 from tilewright.files import RunFolder, file_name
 from tilewright.plugin.registry import installed
@@ -87,14 +87,14 @@ def mapping_file(
 def certificate_of(
     layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
 ) -> Certificate[LayerClaim] | None:
-    """Return the certificate of a layer; None if its mapper proved nothing, or the space is uneven."""
+    """Return the certificate of a layer; None if its mapper proved nothing, or the space is a union."""
     result = layer.result
     if result is None or result.lower_bound is None or result.gap is None or not _is_proved(layer):
         return None
     own = configuration.fallback if layer.instead is not None and configuration.fallback else configuration
-    if own.constraints.uneven:
-        return None
     space, _ = space_of(layer.distinct, own)
+    if own.expressible is not None or len(spaces_of(space, own)) > 1:
+        return None
     records = (own.mapper_record, own.model.record)
     return Certificate(
         objective=own.objective,

@@ -19,7 +19,7 @@ def title_of(workload: Workload, run: RunConfiguration, layers: Sequence[MappedL
     """Return a title with workload, architecture, mappers and model."""
     used = list(dict.fromkeys((layer.instead or run.mapper_record).name for layer in layers))
     return (
-        f"{workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
+        f"{workload.name} on {run.architecture.name} (constraints {run.rules}), "
         f"mapper {' and '.join(used or [run.mapper_record.name])}, model {run.model.record.name}"
     )
 
@@ -30,7 +30,7 @@ def head_of(workload: Workload, run: RunConfiguration) -> dict[str, Any]:
         "workload": workload.name,
         "content": workload.content,
         "arch": run.architecture.name,
-        "constraints": run.constraints.name,
+        "constraints": run.rules,
         "mapper": run.mapper_record.name,
         "model": run.model.record.name,
     }
