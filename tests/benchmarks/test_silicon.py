@@ -56,3 +56,15 @@ def test_oracle_has_the_counts_of_two_passes(row: dict[str, str]) -> None:
             for action in ("reads", "fills", "updates"):
                 words = silicon.words(executed, level, tensor, action)
                 assert words == silicon.words(counted, level, tensor, action)
+
+
+@pytest.mark.parametrize(("window", "stride"), first(1, (1, 2), (1, 1), (3, 1), (7, 2)))
+def test_oracle_has_the_least_traffic_of_small_convolutions(window: int, stride: int) -> None:
+    sizes = {"N": 1, "K": 8, "C": 8, "P": 6, "Q": 6, "R": window, "S": window}
+    problem = silicon.at_stride_1(silicon.convolution("small", sizes, stride))
+    mapping, counted = silicon.least_traffic(problem)
+    executed = evaluate(build_model("oracle", None), problem, silicon.nvdla_2048(), mapping)
+    for tensor in problem.tensors:
+        words = silicon.words(executed, "DRAM", tensor.name, "reads", "updates")
+        assert words == silicon.words(counted, "DRAM", tensor.name, "reads", "updates")
+        assert words == problem.tensor_words(tensor)
