@@ -3,6 +3,7 @@
     python benchmarks/cosa.py                          # all layers, some two minutes
     python benchmarks/cosa.py input.5 wu_ --option objective_form=published
     python benchmarks/cosa.py input.5 --mesh 4         # CoSA's traffic term, compared with a mesh of 4 words per cycle and link
+    python benchmarks/cosa.py --dram                   # Figure 10's DRAM: rows that miss, and tiles that wait
 
 EDP is ours over theirs; `-` where their tiles do not fit the memories. The authors' programs were solved elsewhere, so
 their seconds are told beside ours, not compared.
@@ -25,6 +26,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import CYCLES
 from tilewright_mappers import CosaOptions
 from tilewright_mappers.cosa.mapper import Cosa
 
@@ -70,6 +72,34 @@ def on_mesh(layer: CosaLayer, words_per_cycle: float, options: dict[str, str], s
     return f"{layer.name:42} {hops:9.2f} {busiest:12.2f} {report.cycles:12,} {words:12,}  {link}"
 
 
+DRAM = {"rows": {"words": 2048, "miss_cycles": 40, "banks": 4}, "burst_words": 64, "latency_cycles": 40}
+"""Assumed: rows of 2 KiB, a miss of 40 cycles, four groups of banks, bursts of 64 bytes."""
+RANDOM = 1000
+"""Evaluations of `random`, of which few are valid; the other searches stop by themselves."""
+RIVALS = ("random", "timeloop_hybrid", "cosa")
+
+
+def in_dram(layer: CosaLayer, options: dict[str, str], seconds: float) -> dict[str, tuple[int, int]]:
+    """Cycles of the mapping of each mapper: those of `timeloop`, and those with rows, latency and double buffering."""
+    plain = layer.space.architecture
+    changes: dict[str, object] = {f"{memory.name}.timing": {"prefetch": "next"} for memory in plain.memories[1:]}
+    slow = plain.replace(changes | {f"{plain.memories[0].name}.timing": DRAM})
+    registry, found = installed(), dict[str, tuple[int, int]]()
+    counting, waiting = (
+        registry.make(CostModelSpec, name).bind(layer.problem, hardware)
+        for name, hardware in (("timeloop", plain), ("pipelined", slow))
+    )
+    for name in RIVALS:
+        mapper = registry.make(MapperSpec, name, options if name == "cosa" else {})
+        best = search(
+            mapper, Task(layer.space, objective=CYCLES), counting, Budget(evaluations=5000, seconds=seconds)
+        ).best
+        assert best is not None
+        reports = [model.explain(best) for model in (counting, waiting)]
+        found[name] = reports[0].cycles or 0, reports[1].cycles or 0
+    return found
+
+
 def meshed(architecture: Architecture, words_per_cycle: float | None) -> Architecture:
     """Return the architecture with its 16 elements on a 4 x 4 mesh; None: on rows and columns without one."""
     data = architecture.model_dump(mode="json")
@@ -80,24 +110,38 @@ def meshed(architecture: Architecture, words_per_cycle: float | None) -> Archite
     return Architecture.model_validate(data)
 
 
+def _named(layer: CosaLayer, names: list[str]) -> bool:
+    return not names or any(name in layer.name for name in names)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="parts of layers' names; none: all layers")
     parser.add_argument("--option", action="append", default=[], help="of the mapper, NAME=VALUE")
     parser.add_argument("--seconds", type=float, default=30.0, help="per layer, at most")
     parser.add_argument("--mesh", type=float, metavar="WORDS", help="a mesh with links of so many words per cycle")
+    parser.add_argument("--dram", action="store_true", help="cycles with a DRAM of rows, beside those of other mappers")
     given = parser.parse_args()
     registry, rows, most = installed(), [], 0.0
     options = dict(each.split("=", 1) for each in given.option)
+    if given.dram:
+        told = [in_dram(layer, options, given.seconds) for layer in layers() if _named(layer, given.names)]
+        for number, what in enumerate(("timeloop", "with DRAM's rows")):
+            for rival in RIVALS[:-1]:
+                factors = [math.log(row[rival][number] / row["cosa"][number]) for row in told]
+                print(
+                    f"{what}: {rival} takes {math.exp(sum(factors) / len(factors)):.2f} times cosa's cycles, {len(told)} layers"
+                )
+        return
     if given.mesh:
         print(f"{'layer':42} {'word-hops':>9} {'busiest link':>12} {'cycles':>12} {'words':>12}  busiest link of cosa")
         for layer in layers():
-            if not given.names or any(name in layer.name for name in given.names):
+            if _named(layer, given.names):
                 print(on_mesh(layer, given.mesh, options, given.seconds), flush=True)
         return
     print(f"{'layer':42} {'EDP, pJ x cycles':>17} {'/head':>6} {'/isca':>6} {'CPU s':>6}  stop")
     for layer in layers():
-        if given.names and not any(name in layer.name for name in given.names):
+        if not _named(layer, given.names):
             continue
         evaluator = registry.make(CostModelSpec, "timeloop").bind(layer.problem, layer.space.architecture)
         task, budget = Task(layer.space), Budget(seconds=given.seconds)
