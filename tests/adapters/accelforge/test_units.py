@@ -77,6 +77,16 @@ def test_other_nodes_are_no_units(tmp_path: Path) -> None:
         read(tmp_path, einsum="Z")
 
 
+def test_einsums_that_the_unit_executes_are_vector_layers(tmp_path: Path) -> None:
+    """Z takes an operation for each of its 48 words, as AccelForge counts it: 12 for each of the four units."""
+    read(tmp_path, einsum="Y")
+    report = tw.map(tmp_path / "work.yaml", tmp_path / "arch.yaml", evaluations=50, cache=False, progress=False)
+    (vector,) = report.data()["vectors"]
+    assert (vector["name"], vector["unit"], vector["rows"], vector["row"]) == ("Z", "ScalarUnit", 48, 1)
+    assert (vector["operations"], [row["counted"] for row in report.data()["unmapped"]]) == (48, [True])
+    assert [layer.name for layer in report.workload.layers] == ["Y"] and "which are not counted" not in str(report)
+
+
 def test_units_are_written_and_read_again(tmp_path: Path) -> None:
     given = machine(read(tmp_path))
     folder = tmp_path / "again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
@@ -19,8 +20,11 @@ from tilewright.plugin.guard.answers import converted, layers_with
 from tilewright.plugin.registry import Registry
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints, tensors_of
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
+from tilewright.schema.read import shape_of
+from tilewright.schema.vector import Operand, OperatorWork, VectorLayer
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright.values import grouped
 
@@ -99,6 +103,7 @@ class _Reading:
     layers: list[Problem] = field(default_factory=list)
     origins: dict[str, Origin] = field(default_factory=dict)
     unmapped: list[Unmapped] = field(default_factory=list)
+    vectors: list[VectorLayer] = field(default_factory=list)
     machines: list[tuple[Problem, Architecture]] = field(default_factory=list)
     mixed: bool = False
     rules: list[tuple[Problem, Constraints]] = field(default_factory=list)
@@ -116,8 +121,13 @@ class _Reading:
             problem = _problem(inputs, name)
         except NotConformableError as error:
             reason = error.reasons[0]
-            told = Unmapped(name=name, operator=reason.code, reason=reason.message, origin=origin)
+            operations = 0 if reason.code == "copy" else None
+            told = Unmapped(
+                name=name, operator=reason.code, reason=reason.message, operations=operations, origin=origin
+            )
             self.unmapped.append(told)
+            if reason.code == "compute":  # the array does not execute it
+                self.vectors += self._vectors(name, path, origin)
             return
         self.paths[name], self.origins[name] = path, inputs.origin or origin
         self.include(problem, inputs)
@@ -155,6 +165,25 @@ class _Reading:
         if inputs.constraints is not None:
             self.rules.append((problem, inputs.constraints))
 
+    def _vectors(self, name: str, path: Path, origin: Origin) -> Iterator[VectorLayer]:
+        """Yield the vector layer of a problem with one operand, with an operation for each of its points."""
+        problem = self.adapter.parse([path]).problem
+        if problem is None or len(problem.tensors) != 2:
+            return
+        rows = math.prod(problem.dimensions[name] for name in problem.output.dimensions)
+        words = {tensor.name: math.prod(shape_of(problem, tensor.name)) for tensor in problem.tensors}
+        yield VectorLayer(
+            name=name,
+            operator=name,
+            work=OperatorWork(element=FrozenDict({"add": 1}), source="an operation for each point of a problem"),
+            rows=rows,
+            row=problem.macs // rows,
+            operands=(Operand(name=problem.operands[0].name, words=words[problem.operands[0].name]),),
+            result=words[problem.output.name],
+            operators=(name,),
+            origin=origin,
+        )
+
     def alone(self) -> MapInputs:
         """Read the hardware without a problem."""
         inputs = self.adapter.parse(self.hardware)
@@ -187,7 +216,12 @@ class _Reading:
         return replace(setup, workload=work.model_copy(update={"layers": layers}))
 
     def finished(self, name: str) -> MapInputs:
-        workload = Workload(name=name, layers=tuple(self._connected()), unmapped=tuple(self.unmapped))
+        workload = Workload(
+            name=name,
+            layers=tuple(self._connected()),
+            unmapped=tuple(self.unmapped),
+            vectors=tuple(self.vectors) if self.machines else (),
+        )
         architecture = self.machines[0][1] if self.machines else None
         architecture = joined(self.machines) if self.mixed else architecture
         told = _once(self.warnings)
