@@ -25,7 +25,7 @@ from tilewright_mappers.fused.tiles import Branches, Choice, Fused, TiledInterva
 
 SPACE = (
     "layers in order, in intervals of one nest of shared loops around tiles at home; results stay whole between intervals; "
-    "tiles divide, no sum crosses; inside, the layers' map spaces"
+    "tiles divide (short last tiles are tried, too), no sum crosses; inside, the layers' map spaces"
 )
 """Space of the search, for users."""
 MAX_LAYERS = 8
@@ -75,6 +75,7 @@ class TiledGroup:
         self.objectives = (objective,) if objective.is_additive else (objective, ENERGY, CYCLES)
         self.branches = {one: Branches(mapper, task.group.architecture, home, one, limits) for one in self.objectives}
         self.known: dict[tuple[int, int, Whole, Objective], Fused] = {}
+        self.short: dict[tuple[int, int, Whole, Objective], Fused] = {}
         self.ending: list[list[tuple[int, Whole, Objective]]] = [[] for _ in problems]
         self.whole_bits = {
             number: bits for number, tensor in enumerate(shared) if (bits := self._whole_bits(tensor)) is not None
@@ -95,6 +96,12 @@ class TiledGroup:
             raise NotConformableError("the search of fused groups", report.reasons or plain_report.reasons)
         if without < value:
             tree, report, value = unfused, plain_report, without
+        if self.short:  # their costs are estimates
+            other = Tree(self, self._best(short=True)).group()
+            other_report = self.task.evaluate(other)
+            shorter = other_report.of(self.objective)
+            if shorter is not None and shorter < value:
+                tree, report, value = other, other_report, shorter
         assert report.energy_pj is not None and report.cycles is not None
         sure = [self.known[at, at, NOTHING, one] for at in range(len(self.problems)) for one in self.objectives]
         return GroupResult(
@@ -153,6 +160,8 @@ class TiledGroup:
                         for objective in self.objectives:
                             if (first, last, whole, objective) not in self.known:
                                 self._solve(first, last, whole, objective)
+            for key in list(self.known):
+                self._shorten(*key)
         except OutOfTime:
             pass
         except KeyboardInterrupt:
@@ -225,6 +234,17 @@ class TiledGroup:
         self.known[first, last, whole, objective] = replace(part, whole=whole)
         self.ending[last].append((first, whole, objective))
 
+    def _shorten(self, first: int, last: int, whole: Whole, objective: Objective) -> None:
+        """Look for a choice with a shorter last tile that seems to cost less than the best one of an interval."""
+        best = self.known[first, last, whole, objective]
+        interval = self.interval(first, last, whole)
+        if not any(pace.short_tiles() for pace in interval.paces.values()):
+            return
+        most = min(objective.value(best.energy_pj, best.cycles), self._separate(first, last, whole, objective))
+        part = fused_interval(interval, first, self.branches[objective], objective, most, self.limits, short=True)
+        if objective.value(part.energy_pj, part.cycles) < most:
+            self.short[first, last, whole, objective] = replace(part, whole=whole)
+
     def _allowed(self, first: int, last: int, objective: Objective) -> float:
         """Return the cost of an interval from which on no tree of all layers is better than the best one."""
         floors = self.floors.get(objective)
@@ -248,18 +268,22 @@ class TiledGroup:
         rows = self._rows(first, last, self._before(whole, first), objective).get(self._after(whole, last), [])
         return min((objective.value(row.energy_pj, row.cycles) for row in rows), default=math.inf)
 
-    def _rows(self, first: int, last: int, before: Whole, objective: Objective | None) -> dict[Whole, list[_Cut]]:
+    def _rows(
+        self, first: int, last: int, before: Whole, objective: Objective | None, short: bool = False
+    ) -> dict[Whole, list[_Cut]]:
         """Return the best cuts of some layers by the results that are whole at home after them.
 
         Args:
             before: the results that are whole at home before them.
             objective: of the parts; None: of all.
+            short: parts may have shorter last tiles.
         """
         rows: list[dict[Whole, list[_Cut]]] = [{before: [_Cut(0.0, 0.0, ())]}]
         for end in range(first, last + 1):
             grown = dict[Whole, list[_Cut]]()
             for start, whole, one in self.ending[end]:
-                part = self.known[start, end, whole, one]
+                key = start, end, whole, one
+                part = self.short.get(key, self.known[key]) if short else self.known[key]
                 if start < first or objective not in (None, one) or not math.isfinite(part.energy_pj):
                     continue
                 for row in rows[start - first].get(self._before(whole, start), ()):
@@ -333,9 +357,9 @@ class TiledGroup:
             least = min(least, objective.value(energy, cycles))
         return least
 
-    def _best(self, objective: Objective | None = None) -> _Cut:
+    def _best(self, objective: Objective | None = None, short: bool = False) -> _Cut:
         """Return the best cut of all layers among the intervals that are known."""
-        rows = self._rows(0, len(self.problems) - 1, NOTHING, objective).get(NOTHING, [])
+        rows = self._rows(0, len(self.problems) - 1, NOTHING, objective, short).get(NOTHING, [])
         value = (objective or self.objective).value
         return min(rows, key=lambda row: value(row.energy_pj, row.cycles), default=_Cut(math.inf, math.inf, ()))
 

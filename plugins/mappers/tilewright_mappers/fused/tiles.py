@@ -39,6 +39,8 @@ BATCH = 8
 """Branches that are mapped at once."""
 MAX_CHOICES = 200_000
 """Choices of one interval that are listed. Intervals with more are not fused, and have no bound of their own."""
+FEW_TILES = 6
+"""An axis with fewer tiles that divide has shorter last tiles, too."""
 TOLERANCE = 1e-9
 """Relative distance of costs that count as equal."""
 
@@ -66,7 +68,7 @@ class Choice:
     """A way to fuse the layers of an interval.
 
     `loops`: axis and tile, outermost first. `homes`: positions among the shared tensors. `cases`: the branch of each layer,
-    and `visits`: how often it runs. `starts`: row of the last axis at which each layer starts. `fills`: ports that fill
+    and `visits`: how often it runs; a shorter visit counts as its share. `starts`: row of the last axis at which each layer starts. `fills`: ports that fill
     kept tiles, for each layer.
     """
 
@@ -74,7 +76,7 @@ class Choice:
     homes: tuple[int, ...]
     kept: tuple[Kept, ...]
     cases: tuple[BranchCase, ...]
-    visits: tuple[int, ...]
+    visits: tuple[float, ...]
     energy_pj: float
     starts: tuple[int, ...]
     fills: tuple[tuple[Limit, ...], ...]
@@ -123,6 +125,14 @@ class Pacing:
             return list(divisors(self.lengths[0])[::-1])
         common = math.gcd(*self.lengths)
         return [max(self.lengths), *(tile for tile in divisors(common)[::-1] if tile < min(self.lengths))]
+
+    def short_tiles(self) -> list[int]:
+        """Return tiles of shared loops whose last one is shorter: powers of two, where few tiles divide."""
+        whole = self.tiles()
+        if len(whole) >= FEW_TILES:
+            return []
+        powers = (1 << power for power in range(1, min(self.lengths).bit_length()))
+        return [tile for tile in powers if tile < min(self.lengths) and tile not in whole]
 
 
 def pacing(problems: Sequence[Problem], axis: Axis, tensors: Sequence[Shared]) -> Pacing | None:
@@ -276,8 +286,12 @@ class Branches:
             least_pj, least_cycles = (best.bound, 0.0) if energy else (0.0, best.bound)
         return Costs(best.energy_pj, best.cycles, least_pj, least_cycles)
 
-    def least(self, case: BranchCase, visits: int = 1) -> tuple[float, float]:
-        """Return lower bounds on energy and cycles of all visits, known or not."""
+    def least(self, case: BranchCase, visits: float = 1, guess: bool = False) -> tuple[float, float]:
+        """Return lower bounds on energy and cycles of all visits, known or not.
+
+        Args:
+            guess: tiles need not divide, so these are no bounds.
+        """
         tensors = case.problem.tensors
         if tensors not in self._lost:
             self._lost[tensors] = visit_rounding(self.architecture, case.problem)
@@ -294,8 +308,8 @@ class Branches:
         if self.is_free:
             for problem, reserved, costs in self._solved.get(self._family(case), ()):
                 pairs = list(zip(problem.sizes, case.problem.sizes, strict=True))
-                if reserved <= case.reserved_bits and not any(larger % size for larger, size in pairs):
-                    parts = math.prod(larger // size for larger, size in pairs)
+                if reserved <= case.reserved_bits and (guess or not any(larger % size for larger, size in pairs)):
+                    parts = math.prod(larger / size for larger, size in pairs)
                     energy, cycles = repeated(costs, visits / parts)
                     least_pj, least_cycles = max(least_pj, energy), max(least_cycles, cycles)
         return least_pj, least_cycles
@@ -370,11 +384,18 @@ class TiledInterval:
         sizes = {self.problems[at].sizes[dimension] for at, dimension in enumerate(axis)}
         return pace if pace is not None and (pace.windows or len(sizes) == 1) else None
 
-    def choices(self) -> Iterator[Choice]:
-        """Yield all choices that fit the home."""
+    def choices(self, short: bool = False) -> Iterator[Choice]:
+        """Yield all choices that fit the home.
+
+        Args:
+            short: those with a shorter last tile. Others have none.
+        """
         axes, sizes = list(self.paces), [max(pace.lengths) for pace in self.paces.values()]
-        for tiles in itertools.product(*(pace.tiles() for pace in self.paces.values())):  # large tiles bound small ones
-            if not self._is_once(tiles, sizes):
+        ragged = [set(pace.short_tiles()) if short else set[int]() for pace in self.paces.values()]
+        able = [[*pace.tiles(), *some] for pace, some in zip(self.paces.values(), ragged, strict=True)]
+        for tiles in itertools.product(*able):  # large tiles bound small ones
+            is_short = any(tile in some for tile, some in zip(tiles, ragged, strict=True))
+            if is_short != short or not self._is_once(tiles, sizes):
                 continue
             loops = [(axis, tile) for axis, tile, size in zip(axes, tiles, sizes, strict=True) if tile < size]
             sliding = [loop for loop in loops if self.paces[loop[0]].slides]
@@ -415,9 +436,10 @@ class TiledInterval:
             )
         return self._problems[key]
 
-    def _trips(self, at: int, loops: Sequence[tuple[Axis, int]]) -> int:
-        """Return the steps of a layer in some shared loops."""
-        return math.prod(self.paces[axis].lengths[at] // tile for axis, tile in loops)
+    def _trips(self, at: int, loops: Sequence[tuple[Axis, int]]) -> float:
+        """Return the steps of a layer in some shared loops; a shorter one counts as its share."""
+        lengths = [(self.paces[axis].lengths[at], tile) for axis, tile in loops]
+        return math.prod(length / tile if length % tile else length // tile for length, tile in lengths)
 
     def _bits(self, users: Sequence[Pair], loops: Sequence[tuple[Axis, int]]) -> tuple[int, int]:
         """Return words and bits of a tensor's tile inside some loops; the widest use decides."""
@@ -530,9 +552,9 @@ class TiledInterval:
                     assert new is not None, "it slides"
                     rows, all_rows = new
                     sweeps = self._trips(users[0][0], order[:-1])
-                    moved_words = words * sweeps + (trips - sweeps) * words // all_rows * rows
+                    moved_words = words * sweeps + words // all_rows * rows * (trips - sweeps)
                 if bits <= self.room:
-                    places.append(Kept(tuple(users), depth, moved_words, bits))
+                    places.append(Kept(tuple(users), depth, round(moved_words), bits))
         return places
 
     def _new_rows(self, user: Pair, loop: tuple[Axis, int]) -> tuple[int, int] | None:
@@ -590,11 +612,13 @@ def fused_interval(
     objective: Objective,
     most: float,
     limits: Limits,
+    short: bool = False,
 ) -> Fused:
     """Return the best choice of an interval, and a lower bound on all of them.
 
     Args:
         most: a known cost: choices that cost no less are not of interest.
+        short: choices with a shorter last tile, whose costs are estimates: all visits are alike. There is no bound.
     """
     best, best_value, best_costs = None, math.inf, (math.inf, math.inf)
     heap: list[tuple[float, int, Choice]] = []
@@ -604,14 +628,14 @@ def fused_interval(
     def lower(choice: Choice) -> float:
         energy, cycles = choice.energy_pj, 0.0
         for case, visits, fills in zip(choice.cases, choice.visits, choice.fills, strict=True):
-            least = branches.least(case, visits)
+            least = branches.least(case, visits, short)
             energy, cycles = energy + least[0], cycles + max(least[1], *(fill.cycles for fill in fills), 0.0)
         return objective.value(energy, cycles)
 
     counter = itertools.count()
     listed: list[Choice] = []
     try:
-        for choice in interval.choices():
+        for choice in interval.choices(short):
             limits.check()
             listed.append(choice)
             if len(listed) > MAX_CHOICES:
@@ -660,4 +684,5 @@ def fused_interval(
         if branches.is_cut:
             raise
     entries = () if best is None else tuple(branches.best(case).entries for case in best.cases)
-    return Fused(first, *best_costs, min(bound, best_value, least_known), best, entries)
+    bound = -math.inf if short else min(bound, best_value, least_known)
+    return Fused(first, *best_costs, bound, best, entries)
