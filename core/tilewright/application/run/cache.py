@@ -45,7 +45,8 @@ FILE = f"results-{SCHEMA.version}.sqlite"
 
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
-Word = Annotated[str, StringConstraints(pattern=r"^\w+$", max_length=MAX_NAME)]
+Word = Annotated[str, StringConstraints(pattern=r"^\w+(\[[\w.\-]+\])?$", max_length=MAX_NAME)]
+"""Name of a mapper's figure, such as `traffic`, or `traffic[Inputs]` of a tensor."""
 
 
 class Entry(Model):
