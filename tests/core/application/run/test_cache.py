@@ -141,7 +141,8 @@ def test_results_that_cannot_be_entries_are_not_kept(found: tuple[Path, Result],
         with pytest.raises(OutputError):
             ResultCache(tmp_path).keep("0" * 64, odd)
     assert not list(tmp_path.iterdir())
-    ResultCache(tmp_path).keep("0" * 64, change(figures={"traffic": 2.0, "traffic[Inputs]": 1.0}))  # as `cosa` names them
+    figures = {"traffic": 2.0, "traffic[Inputs]": 1.0}  # as `cosa` names them
+    ResultCache(tmp_path).keep("0" * 64, change(figures=figures))
     assert list(entries(tmp_path)) == ["0" * 64]
 
 
