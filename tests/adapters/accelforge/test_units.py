@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from tilewright.application.conversion.map_inputs import read_map_inputs
 from tilewright.errors import NotConformableError
+from tilewright.plugin import installed
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
@@ -78,13 +80,13 @@ def test_other_nodes_are_no_units(tmp_path: Path) -> None:
 
 
 def test_einsums_that_the_unit_executes_are_vector_layers(tmp_path: Path) -> None:
-    """Z takes an operation for each of its 48 words, as AccelForge counts it: 12 for each of the four units."""
+    """Z takes an operation for each of its 48 words, as AccelForge counts it."""
     read(tmp_path, einsum="Y")
-    report = tw.map(tmp_path / "work.yaml", tmp_path / "arch.yaml", evaluations=50, cache=False, progress=False)
-    (vector,) = report.data()["vectors"]
-    assert (vector["name"], vector["unit"], vector["rows"], vector["row"]) == ("Z", "ScalarUnit", 48, 1)
-    assert (vector["operations"], [row["counted"] for row in report.data()["unmapped"]]) == (48, [True])
-    assert [layer.name for layer in report.workload.layers] == ["Y"] and "which are not counted" not in str(report)
+    given = read_map_inputs([tmp_path / "work.yaml"], [tmp_path / "arch.yaml"], installed(), "accelforge")
+    assert given.workload is not None and [layer.name for layer in given.workload.layers] == ["Y"]
+    (vector,) = given.workload.vectors
+    assert (vector.name, vector.rows, vector.row, vector.operands[0].words, vector.result) == ("Z", 48, 1, 48, 48)
+    assert vector.operators == ("Z",) and dict(vector.plain_work.element) == {"add": 1}
 
 
 def test_units_are_written_and_read_again(tmp_path: Path) -> None:
