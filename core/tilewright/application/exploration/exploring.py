@@ -16,6 +16,7 @@ from functools import partial
 
 from tilewright.application.exploration.bounds import least, least_of_workload
 from tilewright.application.exploration.joint import map_together
+from tilewright.application.exploration.pace import Pace
 from tilewright.application.exploration.records import (
     ExplorationRecord,
     ExploredPoint,
@@ -50,9 +51,12 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapped.claimants import claimant
 from tilewright.schema.workload import Workload
+from tilewright.values import grouped
 
 Watch = Callable[[float, str, float | None], None]
 """Callback with the number of finished points, a text for the current step, and the best objective so far."""
+SHORTER = "--seconds limits it, --points tries some points, and Ctrl-C keeps what is finished"
+"""How to shorten an exploration."""
 POLL_SECONDS = 0.2
 """Between two looks for results of another program that uses the store."""
 Task = tuple[str, str]
@@ -120,6 +124,9 @@ class Exploration:
         """A search came back unfinished."""
         self.failure: ClusterError | None = None
         """The lost cluster, where that is why."""
+        self.early: list[ExploredPoint] = []
+        """The finished points of a group, until all of it are."""
+        self.pace = Pace(self.asked, len(self.distinct))
         self.best: list[ExploredPoint] = []
         """The front of what was found."""
 
@@ -198,6 +205,7 @@ class Exploration:
     def _searched(self, wave: Sequence[Point]) -> list[ExploredPoint]:
         """Search machines; fewer come back where a search was interrupted."""
         machines = {point.index: self._kept(point) for point in wave}
+        points = grouped((machines[point.index], point) for point in wave)
         known: dict[Task, FoundLayer] = {}
         todo: dict[Task, LayerSearch] = {}
         for point in wave:
@@ -213,6 +221,17 @@ class Exploration:
                     known[task] = known_layer
         new = len(todo)
 
+        def outcome(point: Point) -> ExploredPoint | None:
+            """Return a point with its results; None if some are missing."""
+            machine = machines[point.index]
+            layers = tuple((layer, known[machine, layer.problem]) for layer in self.record.layers if (machine, layer.problem) in known)  # fmt: skip
+            if len(layers) < len(self.record.layers):
+                return None
+            area, bits = None, 0
+            if point.architecture is not None:
+                area, bits = point.architecture.area_um2, memory_bits(point.architecture)
+            return ExploredPoint(point.index, point.values, "searched", None, machine, area, layers, memory_bits=bits)
+
         def tell(what: str) -> None:
             self._tell(len(wave) * (new - len(todo)) / max(1, new), what)
 
@@ -221,6 +240,8 @@ class Exploration:
             for task, layer in self._search(todo):
                 known[task] = layer
                 del todo[task]
+                mine = [] if any(other[0] == task[0] for other in todo) else points[task[0]]
+                self.early += [early for point in mine if (early := outcome(point)) is not None]
                 tell(self.distinct[task[1]].problem.name)
             if not todo or self.interrupted:
                 break
@@ -231,19 +252,8 @@ class Exploration:
             if todo and all(self.store.is_claimed(*task, self.record.method) for task in todo):
                 tell(f"{len(todo)} searches of another program")
                 time.sleep(POLL_SECONDS)
-        done = []
-        for point in wave:
-            machine = machines[point.index]
-            layers = tuple((layer, known[machine, layer.problem]) for layer in self.record.layers if (machine, layer.problem) in known)  # fmt: skip
-            if len(layers) == len(self.record.layers):
-                area, bits = None, 0
-                if point.architecture is not None:
-                    area, bits = point.architecture.area_um2, memory_bits(point.architecture)
-                searched = ExploredPoint(
-                    point.index, point.values, "searched", None, machine, area, layers, memory_bits=bits
-                )
-                done.append(searched)
-        return done
+        self.early = []
+        return [point for point in map(outcome, wave) if point is not None]
 
     def _search(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[Task, FoundLayer]]:
         """Yield results of the searches that this program could claim, each written to the store before."""
@@ -288,8 +298,13 @@ class Exploration:
             logging.getLogger("tilewright").warning("warning: %s; no further point is left out for its bounds", told)
 
     def _tell(self, under_way: float, what: str) -> None:
+        hint = SHORTER if self.configuration.constraints.variants else f"--constraints narrows each search, {SHORTER}"
+        told = self.pace.told(self.judged + under_way, len(self.searched), hint)
+        if told is not None:
+            logging.getLogger("tilewright").warning("note: %s", told)
         if self.watch is not None:
-            best = min((point.of(self.record.objective) for point in self.best), default=None)
+            finished = [point.of(self.record.objective) for point in (*self.best, *self.early)]
+            best = min(finished, default=None)
             self.watch(self.judged + under_way, what, best)
 
     def _kept(self, point: Point) -> str:
