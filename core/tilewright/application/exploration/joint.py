@@ -23,6 +23,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Evaluator
+from tilewright.plugin.guard.models import GuardedEvaluator
 from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.result import Result
 from tilewright.reports import Report
@@ -112,7 +113,11 @@ class JointSearch(BatchEvaluator):
 
     def run(self, mapper: Mapper, budget: Budget, seed: int = 0, most_cycles: float = math.inf) -> Result:
         """Search all machines at once."""
-        return search(mapper, Task(self.space, self.objective, most_cycles), self, budget, seed=seed)
+        first = self.evaluators[0]
+        evaluator: Evaluator = self
+        if isinstance(first, GuardedEvaluator):  # messages name the cost model
+            evaluator = GuardedEvaluator(self, first.owner, self.space.problem, self.space.architecture)
+        return search(mapper, Task(self.space, self.objective, most_cycles), evaluator, budget, seed=seed)
 
     def best(self) -> list[tuple[float, Mapping | None]]:
         """Return (objective, mapping) on each machine: the best of those that were best on a machine and that it holds."""
