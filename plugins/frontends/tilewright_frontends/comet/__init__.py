@@ -146,7 +146,8 @@ class _Reader:
         self.target = statement.name if isinstance(statement, Sum) else statement.target.name
         if isinstance(statement, Sum):
             operand = self.operand(statement.operand)
-            result = _Value(f"%{self.target}", self.target, (), operand.bits)
+            name = unique_name(self.target, self.taken)
+            result = _Value(f"%{name}", name, (), operand.bits)
             self.leave("ReduceSum", "a reduction without weights", [operand], result, statement.operand.at)
             return
         expression = statement.value
