@@ -155,17 +155,14 @@ def test_reads_pass_through_transpositions_and_end_where_a_tensor_is_written_aga
 
 
 def test_operations_have_names_of_their_own(tmp_path: Path) -> None:
-    """A variable is called like a tensor, a tensor like an intermediate result, and a tensor is written twice."""
-    head = (
-        program("C[i,j] = A[i,j] * B[j,k]", "i=2 j=3 k=4")
-        .partition("print")[0]
-        .replace("C[i,j] = A", "C_1[i,j] = A", 1)
-    )
-    body = (
-        head
-        + "Tensor<double> C_1([i, j], Dense); C[i,j] = A[i,j] * B[j,k] + C_1[i,j]; var C = SUM(C[i,j]); var C = SUM(C[i,j]);"
-    )
-    workload = load(written(tmp_path, body.replace("C_1[i,j] = A[i,j] * B[j,k];", "")))
+    """Variables are called like a tensor, and a tensor like an intermediate result."""
+    body = """
+      IndexLabel [i, j] = [4];
+      Tensor<float> A([i, j], Dense);  Tensor<float> C([i, j], Dense);  Tensor<float> C_1([i, j], Dense);
+      C[i, j] = A[i, j] * A[j, i] + C_1[i, j];
+      var C = SUM(C[i, j]);  var C = SUM(C[i, j]);
+    """
+    workload = load(written(tmp_path, body))
     names = [*(layer.name for layer in workload.layers), *(part.name for part in workload.unmapped)]
     assert names == ["C_2", "C", "C_3", "C_4"]
     assert [layer.name for layer in workload.vectors] == ["C", "C_3", "C_4"]
