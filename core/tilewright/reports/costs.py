@@ -66,6 +66,7 @@ COSTS = Sheet(
         "vectors": "vector_cycles sequential_cycles overlapped_cycles vector_energy_pj network_energy_pj",
         "passes": "macs:3 cycles energy_pj:2",
         "passes, all": "macs:3 cycles:4 sequential_cycles overlapped_cycles network_energy_pj:2",
+        "fused vectors": "network_energy_pj vector_energy_pj vector_cycles sequential_cycles overlapped_cycles",
         "page": "energy_pj cycles edp",
         "page, totals": "energy_pj cycles edp vector_cycles sequential_cycles overlapped_cycles vector_energy_pj network_energy_pj",
         "page, more totals": "area_um2 macs",

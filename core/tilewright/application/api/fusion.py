@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +13,17 @@ from typing import Any
 
 from tilewright.application.api.call_arguments import at_least, checked
 from tilewright.application.api.load import Source, load_group
+from tilewright.application.api.vector_tables import group_units, group_vector_tables
 from tilewright.application.documents.searches import FusedGroupOutput
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.evaluation import BuiltModel, bind, build_model, evaluate_group
 from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, search_group
+from tilewright.application.run.group_vectors import GroupVectors, joined_vectors, rows_of
 from tilewright.digests import of_data
 from tilewright.errors import NotConformableError, OutputError
 from tilewright.files import RunFolder
+from tilewright.interrupts import stop_requested
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Relaxable
 from tilewright.plugin.groupmapper import GroupResult
@@ -41,9 +45,9 @@ class FusionReport(Tabular):
     """The best group mapping, its report, and that of the optimum without fusion.
 
     `bound`: nothing in the space costs less; None if the model counts other costs than those that the search compares.
-    `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, or if the cost
-    model is an object. `mapper` has searched: what a third party's proves is printed as its claim. `unfused_proved`: the mapping
-    without fusion is optimal, too; else it is the best one found.
+    `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, if the cost
+    model is an object, or if vector layers need whole rows. `mapper` has searched: what a third party's proves is printed as its claim. `unfused_proved`: the mapping
+    without fusion is optimal, too; else it is the best one found. `units` has the group's vector layers, which are not part of the proof.
 
     Example:
         >>> import tilewright as tw
@@ -66,6 +70,7 @@ class FusionReport(Tabular):
     folder: Path | None = None
     unwritten: OutputError | None = None
     unfused_proved: bool = True
+    units: GroupVectors | None = None
 
     def __repr__(self) -> str:
         return f"<FusionReport: {self.mapping.name} by {self.fused.model}>"
@@ -111,6 +116,7 @@ class FusionReport(Tabular):
             mapping=self.mapping.to_data(),
             fused=self.fused.model_dump(mode="json"),
             unfused=self.unfused.model_dump(mode="json"),
+            units=None if self.units is None else group_units(self.units),
         ).data()
 
     def rows(self) -> list[dict[str, Any]]:
@@ -133,7 +139,8 @@ class FusionReport(Tabular):
             table.add_row(row["mapping"], *COSTS.data("fuse", row).values(), row["outermost_words"], peak)
         told = [f"warning: {text}" for text in self.fused.warnings]
         either = "; the one without fusion is not proved either" if not self.unfused_proved and self.gap else ""
-        return [table, f"{self.objective}: {self._proof}{either}", *told, "", self.mapping.titled()]
+        vectors = [] if self.units is None else group_vector_tables(self.units)
+        return [table, f"{self.objective}: {self._proof}{either}", *told, *vectors, "", self.mapping.titled()]
 
     @property
     def _proof(self) -> str:
@@ -141,7 +148,8 @@ class FusionReport(Tabular):
         mapper, by = self.mapper.long_name, self.claimed_by
         if self.proved:
             claim = f"claimed by {by} to be" if by else "proved"
-            return f"{claim} optimal among mappings with {self.space}"
+            alone = ", without the costs of vector layers" if self.units is not None else ""
+            return f"{claim} optimal among mappings with {self.space}{alone}"
         if self.gap is None:
             other = f"{mapper} compared other costs than those of {self.fused.model}"
             return f"not proved: {other}, such as words that neighbours forward"
@@ -214,7 +222,7 @@ def fuse(
             force,
         )
     )
-    searched = search_group(searcher, loaded, built, chosen, seconds)
+    searched = _searched(searcher, loaded, built, chosen, seconds)
     fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
     reasons = fused.reasons or unfused.reasons
     if reasons:
@@ -223,7 +231,7 @@ def fuse(
     proved = exact and searched.proved
     certificate = (
         _certificate(searched, fused, unfused, chosen, built, searcher)
-        if proved and isinstance(model, str | None)
+        if proved and not rows_of(loaded)[0] and isinstance(model, str | None)
         else None
     )
     bound = (fused.of(chosen) if proved else searched.bound) if exact else None
@@ -238,6 +246,7 @@ def fuse(
         certificate,
         bound,
         unfused_proved=exact and searched.unfused_proved,
+        units=joined_vectors(built, searched.group, fused),
     )
     if files is None:
         return report
@@ -245,6 +254,27 @@ def fuse(
     if certificate is not None:
         files.write("group.certificate.yaml", certificate.to_yaml())
     return replace(report, folder=files.path, unwritten=files.failure)
+
+
+def _searched(
+    mapper: BuiltGroupMapper, group: GroupMapping, model: BuiltModel, objective: Objective, seconds: float | None
+) -> GroupResult:
+    """Return the better result of two searches with vector layers: rows of each softmax whole, or cut for an online one."""
+    ends = None if seconds is None else time.monotonic() + seconds
+    whole = search_group(mapper, group, model, objective, seconds)
+    rows, cut = rows_of(group)
+    if not cut or stop_requested() or not group.architecture.units:
+        return whole
+    left = None if ends is None else max(0.0, ends - time.monotonic())
+    online = search_group(mapper, group, model, objective, left, rows=rows - cut)
+    values = []
+    for result in (whole, online):
+        made = joined_vectors(model, result.group, evaluate_group(model, result.group))
+        values.append(math.inf if made is None or made.refused else made.of(objective))
+    if values[1] < values[0]:
+        return online
+    told = whole.space or mapper.spec.space
+    return replace(whole, space=f"{told}; no loop cuts the rows of a softmax" if told else "")
 
 
 def _acquired(folder: str | os.PathLike[str], group: GroupMapping, settings: list[Any], force: bool) -> RunFolder:

@@ -13,8 +13,10 @@ from tilewright.application.api.call_arguments import checked
 from tilewright.application.api.keywords import settings_of
 from tilewright.application.api.plan import Plan, Sources, folder_of, warn_of_inputs
 from tilewright.application.api.settings import MapSettings
+from tilewright.application.api.vector_tables import WithVectors, group_units, group_vector_tables
 from tilewright.application.documents.searches import (
     FusedNetworkOutput,
+    FusedUnits,
     GainOutput,
     NetworkGroupOutput,
     NetworkLayer,
@@ -23,10 +25,12 @@ from tilewright.application.documents.searches import (
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.case_costs import LayerCost
+from tilewright.application.run.fused_vectors import FusedVectors
 from tilewright.application.run.group_search import build_group_mapper
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.application.run.resident import Intermediate, ResidentNetwork, group_of
-from tilewright.application.run.tiled_network import TiledPart, TiledSearch, Unsearched, tiled_runs, with_runs
+from tilewright.application.run.tiled_network import TiledPart, TiledRun, TiledSearch, Unsearched, tiled_runs, with_runs
+from tilewright.application.run.vector_network import CountedVector, counted_vectors
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason, TilewrightError
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.reports.costs import COSTS
@@ -169,6 +173,8 @@ class NetworkFusion(Tabular):
         unsearched: layers for which no shared loops were searched, and why.
         searched_bound: with `parts`, lower bound on the objective in the spaces that were searched: results that stay whole, and
             for layers that follow one another `searched_spaces`.
+        with_vectors: totals with vector layers, on tiles where layers share loops; None without vector units.
+        unfused_with_vectors: totals with vector layers, each on its own, and without fusion.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
         certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
 
@@ -196,6 +202,8 @@ class NetworkFusion(Tabular):
     unsearched: tuple[Unsearched, ...] = ()
     searched_bound: float | None = None
     searched_spaces: tuple[str, ...] = ()
+    with_vectors: FusedVectors | None = None
+    unfused_with_vectors: FusedVectors | None = None
 
     def __repr__(self) -> str:
         return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
@@ -246,6 +254,7 @@ class NetworkFusion(Tabular):
                     count=part.count,
                     **COSTS.data("layers", part.report),
                     mapping=part.mapping.to_data(),
+                    units=None if part.vectors is None else group_units(part.vectors),
                 )
                 for part in self.parts
             ],
@@ -257,6 +266,8 @@ class NetworkFusion(Tabular):
                 )
                 for name, cost in zip(self.layers, self.costs, strict=True)
             ],
+            units=_units(self.with_vectors),
+            unfused_units=_units(self.unfused_with_vectors),
         ).data()
 
     def rows(self) -> list[dict[str, Any]]:
@@ -296,8 +307,22 @@ class NetworkFusion(Tabular):
             )
             for part in self.parts:
                 sharing.add_row(", ".join(part.layers), part.count, *COSTS.data("fuse", part.report).values())
-            shown += ["", sharing, *(text for part in self.parts for text in ("", part.mapping.titled()))]
-        return [table, *told, *self.gain.space, *shown]
+            shown += ["", sharing]
+            for part in self.parts:
+                shown += [] if part.vectors is None else group_vector_tables(part.vectors)
+                shown += ["", part.mapping.titled()]
+        return [table, *told, *self.gain.space, *self._vectors(), *shown]
+
+    def _vectors(self) -> Iterator[Table | str]:
+        """Yield the totals with vector layers, and those that do not work on tiles, or are not counted."""
+        if self.with_vectors is None or self.unfused_with_vectors is None:
+            return
+        table = Table("mapping", *COSTS.columns("fused vectors"), title="with vector layers")
+        for name, totals in (("unfused", self.unfused_with_vectors), ("fused", self.with_vectors)):
+            table.add_row(name, *COSTS.data("fused vectors", WithVectors(totals)).values())
+        yield from ("", table, "what is proved is proved of the layers alone, without vector layers")
+        yield from (f"on its own, not on tiles: {text}" for text in self.with_vectors.left)
+        yield from (f"{one.layer.name} is not counted: {one.reason}" for one in self.with_vectors.uncounted)
 
     def messages(self) -> list[str]:
         """Return messages on layers whose search failed or was refused, and on the folder."""
@@ -322,6 +347,10 @@ class NetworkFusion(Tabular):
             return f"{of_all}; {within}: {proof(self.searched_gap, self.claimed_by)}"
         some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
         return f"in the layers' map spaces, proved among {some}: {proof(self.gap, self.claimed_by)}"
+
+
+def _units(totals: FusedVectors | None) -> FusedUnits | None:
+    return None if totals is None else FusedUnits(**COSTS.data("fused vectors", WithVectors(totals)))
 
 
 def _column(objective: Objective) -> Column:
@@ -383,9 +412,10 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         files.clear()
     gain = gain_of(network)
     placed = network.place()
-    tiled = TiledSearch((), (), placed.bound, ())
+    tiled, unfused = TiledSearch((), (), placed.bound, ()), network.unfused()
+    alone = counted_vectors(network.configuration.model, plan.workload, plan.architecture)
     if not plan.workload.unknown:
-        tiled = tiled_runs(network, placed, build_group_mapper(), settings["seconds"])
+        tiled = tiled_runs(network, placed, build_group_mapper(), settings["seconds"], alone)
     runs, parts = tiled.runs, tuple(part for run in tiled.runs for part in run.parts)
     placed = with_runs(placed, network, runs)
     bound = placed.bound if gain.has_choice else None
@@ -404,6 +434,8 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         unsearched=tiled.unsearched,
         searched_bound=min(placed.value, tiled.bound) if parts else None,
         searched_spaces=tiled.spaces,
+        with_vectors=_with_vectors(network, alone, runs, placed.energy_pj, placed.cycles),
+        unfused_with_vectors=_with_vectors(network, alone, [], *unfused),
     )
     if plan.named and not runs and not network.configuration.constraints.uneven:
         fusion = replace(fusion, certificate=_certificate(fusion, network, settings))
@@ -417,6 +449,17 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     if fusion.certificate is not None:
         files.write("network.certificate.yaml", fusion.certificate.to_yaml())
     return replace(fusion, folder=files.path, unwritten=files.failure)
+
+
+def _with_vectors(
+    network: ResidentNetwork, alone: Sequence[CountedVector], runs: Sequence[TiledRun], energy_pj: float, cycles: float
+) -> FusedVectors | None:
+    """Return the totals with vector layers; None if there is none, or the machine has no vector unit."""
+    made = tuple((part.count, part.vectors) for run in runs for part in run.parts if part.vectors is not None)
+    left = tuple(text for run in runs for text in run.left)
+    if not any(vector.report.valid for vector in alone):
+        return None
+    return FusedVectors(network.configuration.architecture, tuple(alone), made, energy_pj, cycles, left)
 
 
 def fused_network(
@@ -481,7 +524,7 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
     if plan.workload.is_list:
         raise InputError(*plan.workload.told(), hint="results stay on chip between the layers of a network")
 
-    warn_of_inputs(plan.workload, configuration)
+    warn_of_inputs(plan.workload, configuration, counts_vectors=configuration.model.capabilities.vector_layers)
 
     def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
         return map_searches(asked, jobs=plan.jobs, cache=plan.results)

@@ -296,7 +296,7 @@ def _given(
     return layers, inputs.architecture, rules, inputs.objective, inputs.uneven
 
 
-def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
+def warn_of_inputs(workload: Workload, configuration: RunConfiguration, counts_vectors: bool = False) -> None:
     """Log what results without messages of their own do not say.
 
     That is which problems need an operation of more operands, and which rules of files are not searched.
@@ -306,7 +306,7 @@ def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
         logging.getLogger("tilewright").warning("warning: %s", text)
     for text in unsearched_notes(configuration.constraints, problems):
         logging.getLogger("tilewright").warning("note: %s", text)
-    for text in not_counted_here(workload, configuration.architecture):
+    for text in () if counts_vectors else not_counted_here(workload, configuration.architecture):
         logging.getLogger("tilewright").warning("note: %s", text)
 
 

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from tilewright.application.documents.searches import GroupUnits, GroupVectorRow, RooflineRow, UnitBar, VectorRow
+from tilewright.application.run.fused_vectors import FusedVectors
 from tilewright.application.run.group_vectors import GROUP_VECTORS, GroupVectors, JoinedVector
 from tilewright.application.run.vector_network import VECTORS, Bar, CountedVector, VectorTotals
 from tilewright.formats import quantity
@@ -91,9 +92,9 @@ def unit_bars(bars: Sequence[Bar]) -> list[UnitBar]:
 def _told(totals: VectorTotals | GroupVectors) -> list[str]:
     """Return the totals with vector layers, a line each."""
     return [
-        f"{figure.column.name}: {figure.text(_Subject(totals))}{_time(key, totals)}"
+        f"{figure.column.name}: {figure.text(WithVectors(totals))}{_time(key, totals)}"
         for key, figure in COSTS.view("vectors").items()
-        if figure.value(_Subject(totals)) is not None
+        if figure.value(WithVectors(totals)) is not None
     ]
 
 
@@ -104,10 +105,10 @@ def _time(key: str, totals: VectorTotals | GroupVectors) -> str:
     return f", {quantity(1e12 * seconds, 'ps')}" if seconds else ""
 
 
-class _Subject:
+class WithVectors:
     """Subject of figures that has nothing but totals with vector layers."""
 
-    def __init__(self, with_vectors: VectorTotals | GroupVectors) -> None:
+    def __init__(self, with_vectors: VectorTotals | GroupVectors | FusedVectors) -> None:
         self.with_vectors = with_vectors
 
 

@@ -456,6 +456,8 @@ class FusedGroupOutput(Output):
     """Report of the group mapping."""
     unfused: ReportData
     """Report of the best mapping without fusion."""
+    units: GroupUnits | None
+    """Vector layers of the mapping; None: it has none, or the architecture has no vector unit."""
 
 
 class GainOutput(Output):
@@ -518,6 +520,14 @@ class NetworkGroupOutput(Document):
     """How often they are executed."""
     mapping: GroupData
     """The group mapping in the form of its file."""
+    units: GroupUnits | None
+    """Vector layers on its tiles; None: there is none, or the architecture has no vector unit."""
+
+
+class FusedUnits(Document):
+    """Totals of a fused network with its vector layers."""
+
+    _figures = ((COSTS, "fused vectors"),)
 
 
 class FusedLink(Document):
@@ -566,5 +576,9 @@ class FusedNetworkOutput(GainOutput):
     """Layers that share loops."""
     layers: list[NetworkLayer]
     """Layers in the order of the workload; those of a group with their costs without fusion."""
+    units: FusedUnits | None
+    """Totals with vector layers; None without vector units."""
+    unfused_units: FusedUnits | None
+    """Totals with vector layers and without fusion; None without vector units."""
     links: list[FusedLink] | None = None
     """With `--graph`: results that layers read."""

@@ -11,6 +11,7 @@ from typing import Any
 from tilewright.application.run.branch_table import BranchTable
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import BuiltModel, evaluate_group, record_of
+from tilewright.application.run.group_vectors import rows_of
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.application.run.observing import RunObserver
 from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
@@ -59,13 +60,13 @@ def search_group(
     *,
     table: BranchTable | None = None,
     apart: frozenset[tuple[str, str]] = frozenset(),
-    rows: frozenset[tuple[str, str]] = frozenset(),
+    rows: frozenset[tuple[str, str]] | None = None,
 ) -> GroupResult:
     """Return the result of a group mapper under a cost model, and tell observer plugins of the search.
 
     Args:
         table: maps layers inside shared loops; None: the default mapper does, without constraints.
-        apart, rows: those of `GroupTask`.
+        apart, rows: those of `GroupTask`. Without rows (None), the group's vector layers have their rows whole.
 
     A bound whose space the mapper's spec does not name covers nothing: it is dropped, with a warning.
 
@@ -78,8 +79,9 @@ def search_group(
     observer = RunObserver(ObservedRun(names, group.architecture.name, *chosen, Budget(seconds=seconds), seed=0))
     try:
         observer.started()
+        whole = rows_of(group)[0] if rows is None else rows
         table = table or branch_table(group.architecture, model)
-        task = GroupTask(group, partial(evaluate_group, model), objective, seconds, table, apart, rows)
+        task = GroupTask(group, partial(evaluate_group, model), objective, seconds, table, apart, whole)
         result: GroupResult = mapper.mapper.search_group(task)
         if not (mapper.spec.space or result.space) and (result.bound or result.proved or result.unfused_proved):
             told = "it claims a bound, and its spec names no space; the bound is dropped"

@@ -177,6 +177,7 @@ class GroupVectors:
         runs: number of runs.
         apart: cycles of layers that work before or after all tiles, or after each run.
         alone: why units do not overlap; None: they do.
+        crowded: whether the reason is that tiles of several stages have no room.
     """
 
     group: GroupMapping
@@ -187,6 +188,7 @@ class GroupVectors:
     runs: int = 1
     apart: Fraction = Fraction(0)
     alone: str | None = None
+    crowded: bool = False
 
     @property
     def architecture(self) -> Architecture:
@@ -289,6 +291,28 @@ def joined_vectors(model: BuiltModel, group: GroupMapping, report: Report) -> Gr
         vectors.append(joined)
     made = GroupVectors(group, report, tuple(vectors), alone=alone)
     return made if alone else _overlapped(made, sites, peaks)
+
+
+def rows_of(group: GroupMapping) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
+    """Return the (layer, dimension) pairs whose values vector layers need together, and those of rows that may be cut.
+
+    A softmax may be online if it is the last vector layer of its tensor.
+    """
+    rows, online = dict[str, set[tuple[str, str]]](), set[str]()
+    for vector in group.vectors:
+        maker = group.maker(vector.tensor)
+        assert maker is not None, "the schema has checked it"
+        own = rows.setdefault(vector.tensor, set())
+        own |= {(maker, name) for name in vector.row}
+        for reader in group.users[vector.tensor].keys() - {maker}:
+            pairs, _ = joined_dimensions(group, vector.tensor, maker, reader)
+            own |= {(reader, theirs) for mine, theirs in pairs if mine in vector.row}
+        online.discard(vector.tensor)
+        if vector.operator == "Softmax" and len(vector.row) == 1:
+            online.add(vector.tensor)
+    whole = set[tuple[str, str]]().union(*(own for tensor, own in rows.items() if tensor not in online))
+    every = frozenset[tuple[str, str]]().union(*rows.values())
+    return every, every - whole
 
 
 def _refuse(vector: GroupVector, message: str) -> NotConformableError:
@@ -456,8 +480,8 @@ def _machine(
 def _overlapped(made: GroupVectors, sites: Mapping[str, _Site], peaks: Mapping[str, float]) -> GroupVectors:
     """Return the vector layers with the stages through which tiles pass, or with the reason why units do not overlap."""
 
-    def alone(reason: str) -> GroupVectors:
-        return GroupVectors(made.group, made.report, made.vectors, alone=reason)
+    def alone(reason: str, crowded: bool = False) -> GroupVectors:
+        return GroupVectors(made.group, made.report, made.vectors, alone=reason, crowded=crowded)
 
     if not sites or made.refused:
         return alone("a vector layer is not counted")
@@ -481,7 +505,7 @@ def _overlapped(made: GroupVectors, sites: Mapping[str, _Site], peaks: Mapping[s
         room = next(one for one in group.architecture.memories if one.name == memory).usable_words
         if room is not None and peaks[memory] + words > room:
             told = f"{memory} has {room:,} words; tiles of several stages need {math.ceil(peaks[memory] + words):,}"
-            return alone(told)
+            return alone(told, crowded=True)
     inside = {layer for stage in stages for layer in stage.layers}
     apart = [_slowest(own) for name, own in limits.items() if name not in inside]
     apart += [part.times * (part.report.cycles or 0) for one in online for part in one.parts if part.role == "end"]

@@ -310,6 +310,12 @@ class ResidentNetwork:
             least += layer.count * self.least(number)
         return plain, least
 
+    def unfused(self) -> tuple[float, float]:
+        """Return energy and cycles without fusion, after `gain`."""
+        costs = [(layer.count, self.costs[self.case(at, frozenset())]) for at, layer in enumerate(self.workload.layers)]
+        energy_pj = math.fsum(count * cost.energy_pj for count, cost in costs)
+        return energy_pj, math.fsum(count * cost.cycles for count, cost in costs)
+
     def least(self, number: int) -> float:
         """Return a lower bound of a layer in all mappings with residents, whole or in tiles, after `gain`.
 

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright.application.run.branch_table import BranchTable
 from tilewright.application.run.evaluation import evaluate_group
+from tilewright.application.run.fused_vectors import vectors_between
 from tilewright.application.run.group_search import BuiltGroupMapper, search_group
+from tilewright.application.run.group_vectors import GroupVectors, joined_vectors, rows_of
 from tilewright.application.run.network_groups import LeftOut, NetworkGroup, group_of_layers
 from tilewright.application.run.resident import Placement, ResidentNetwork
-from tilewright.errors import NotConformableError
+from tilewright.application.run.vector_network import CountedVector
+from tilewright.errors import NotConformableError, Reason
 from tilewright.interrupts import stop_requested
-from tilewright.plugin.groupmapper import GroupResult
 from tilewright.reports import Report
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping, Path
+from tilewright.schema.objective import CYCLES, EDP
 from tilewright.schema.problem import Problem
 
 WORTH = 1e-4
@@ -37,6 +41,7 @@ class TiledPart:
         first, last: positions of the layers.
         count: how often they are executed.
         left_out: reads between them that are no edges, so that their words leave the chip.
+        vectors: vector layers between them, on tiles; None: there is none, or nothing counts them.
     """
 
     first: int
@@ -45,6 +50,7 @@ class TiledPart:
     mapping: GroupMapping
     report: Report
     left_out: tuple[LeftOut, ...] = ()
+    vectors: GroupVectors | None = None
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -59,11 +65,15 @@ class TiledPart:
 
 @dataclass(frozen=True)
 class TiledRun:
-    """Layers of a network that follow one another: parts share loops, and the other layers are mapped on their own."""
+    """Layers of a network that follow one another: parts share loops, and the other layers are mapped on their own.
+
+    `left` says why vector layers between them do not work on tiles.
+    """
 
     first: int
     last: int
     parts: tuple[TiledPart, ...]
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,14 +116,20 @@ def runs(network: ResidentNetwork) -> Iterator[tuple[int, int]]:
 
 
 def tiled_runs(
-    network: ResidentNetwork, placed: Placement, mapper: BuiltGroupMapper, seconds: float | None
+    network: ResidentNetwork,
+    placed: Placement,
+    mapper: BuiltGroupMapper,
+    seconds: float | None,
+    vectors: Sequence[CountedVector] = (),
 ) -> TiledSearch:
     """Search group mappings of all runs.
 
     Args:
         placed: the best choice of results that stay whole.
         seconds: time limit of all searches together.
+        vectors: vector layers of the network, each on its own.
     """
+    counted = {one.layer.name: one for one in vectors if one.report.valid}
     cheaper, refused, spaces = list[TiledRun](), list[Unsearched](), dict[str, None]()
     layers, bound = network.workload.layers, placed.bound
     ends = math.inf if seconds is None else time.monotonic() + seconds
@@ -123,26 +139,55 @@ def tiled_runs(
         covered = least
         if not stop_requested() and time.monotonic() <= ends:
             try:
-                joined = _joined(network, placed, first, last)
-                result = None if joined is None else _search(network, mapper, joined, ends)
+                joined = _joined(network, placed, first, last, counted)
+                trials = [] if joined is None else list(_trials(network, mapper, joined, ends, counted, first))
+                run = _cheapest(network, placed, trials, counted, first, last)
             except NotConformableError as error:  # whole results remain
                 names = tuple(layers[at].name for at in numbers)
                 refused.append(Unsearched(names, "; ".join(str(reason) for reason in error.reasons) or str(error)))
                 continue
-            if joined is not None and result is not None:
-                cheaper += _cheaper(network, placed, joined, result, first, last)
-                covered = max(least, min(whole, result.bound))
-                spaces[result.space or mapper.spec.space] = None
+            if trials:
+                cheaper += [] if run is None else [run]
+                covered = max(least, min(whole, *(trial.bound for trial in trials)))
+                spaces |= dict.fromkeys(trial.space for trial in trials)
         bound += layers[first].count * (covered - whole)
     return TiledSearch(tuple(cheaper), tuple(refused), bound, tuple(spaces))
 
 
-def _joined(network: ResidentNetwork, placed: Placement, first: int, last: int) -> NetworkGroup | None:
+Rows = frozenset[tuple[str, str]]
+"""Dimensions of layers that no shared loop may step."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One search of a run: its mapping, and what its bound covers."""
+
+    run: TiledRun
+    bound: float
+    space: str
+
+    @property
+    def refused(self) -> str | None:
+        """Why a vector layer may not work on tiles; None: all may."""
+        vectors = [one for part in self.run.parts if part.vectors is not None for one in part.vectors.refused]
+        return next((f"{one.vector.name} {one.reason}" for one in vectors), None)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether units do not overlap for lack of room at home."""
+        return any(part.vectors is not None and part.vectors.crowded for part in self.run.parts)
+
+
+def _joined(
+    network: ResidentNetwork, placed: Placement, first: int, last: int, vectors: Mapping[str, CountedVector]
+) -> NetworkGroup | None:
     """Return a run as a group; None if sharing loops gains nothing, or cannot be told."""
     layers, configuration = network.workload.layers[first : last + 1], network.configuration
     before = math.fsum(cost.value for cost in placed.costs[first : last + 1])
     least = math.fsum(network.least(number) for number in range(first, last + 1))
-    if not before - least > WORTH * before:
+    names = {layer.name for layer in layers}
+    between = [one.report.of(configuration.objective) or 0.0 for one in vectors.values() if names & {*one.layer.before}]
+    if not before - least + math.fsum(between) > WORTH * before:
         return None
     architecture, *others = [configuration.architecture_for(layer.problem) for layer in layers]
     if any(other != architecture for other in others):
@@ -151,34 +196,110 @@ def _joined(network: ResidentNetwork, placed: Placement, first: int, last: int) 
     return joined if joined.group.edges else None
 
 
-def _search(network: ResidentNetwork, mapper: BuiltGroupMapper, joined: NetworkGroup, ends: float) -> GroupResult:
-    configuration = network.configuration
-    table = BranchTable(configuration, network.search, _origins(network, joined))
+def _trials(
+    network: ResidentNetwork,
+    mapper: BuiltGroupMapper,
+    joined: NetworkGroup,
+    ends: float,
+    vectors: Mapping[str, CountedVector],
+    first: int,
+) -> Iterator[_Trial]:
+    """Yield the results of the searches of a run; without vector layers there is one.
+
+    With them, rows of a softmax may also be cut. Tiles may save time although the layers alone are not faster. If units do not
+    overlap for lack of room, tiles get half the home.
+    """
+    configuration, group, last = network.configuration, joined.group, first + len(joined.group.layers) - 1
+    origins = _origins(network, joined)
+    table = BranchTable(configuration, network.search, origins)
     table.share(network.cases)
-    return search_group(
-        mapper,
-        joined.group,
-        configuration.model,
-        configuration.objective,
-        None if math.isinf(ends) else max(0.0, ends - time.monotonic()),
-        table=table,
-        apart=joined.apart,
-        rows=frozenset().union(*joined.rows.values()),
-    )
+    objective, rows = configuration.objective, Rows().union(*joined.rows.values())
+    todo, left = [(rows, objective, table)], dict[tuple[str, str], str]()
+    if vectors:
+        between = vectors_between(network.workload, joined)
+        group, left = group.model_copy(update={"vectors": between.vectors}), dict(between.left)
+        whole = Rows().union(
+            *(own for name, own in joined.rows.items() if name not in {v.tensor for v in group.vectors})
+        )
+        cut, tiled = rows_of(group)[1] - whole, EDP if objective == CYCLES else objective
+        pairs = ((rows, objective), *(((rows, tiled), (rows - cut, tiled)) if group.vectors else ()))
+        todo = [(kept, one, table) for kept, one in dict.fromkeys(pairs)]
+    for number, (kept, one, branches) in enumerate(todo):
+        if number and (stop_requested() or time.monotonic() > ends):
+            return
+        machine = branches.configuration.architecture_for(network.workload.layers[first].problem)
+        result = search_group(
+            mapper,
+            group.model_copy(update={"architecture": machine}),
+            configuration.model,
+            one,
+            None if math.isinf(ends) else max(0.0, ends - time.monotonic()),
+            table=branches,
+            apart=joined.apart | left.keys(),
+            rows=kept,
+        )
+        made = result.group.model_copy(update={"architecture": group.architecture})
+        run = TiledRun(first, last, tuple(_parts(network, joined, made, first)), tuple(left.values()))
+        exact = one == objective and branches is table
+        trial = _Trial(run, result.bound if exact else 0.0, result.space or mapper.spec.space)
+        yield trial
+        if trial.crowded and objective == CYCLES and branches is table and table.home is not None:
+            half = configuration.on_architecture(_with_half(configuration.architecture, table.home.name))
+            todo.append((kept, one, BranchTable(half, network.search, origins)))
 
 
-def _cheaper(
-    network: ResidentNetwork, placed: Placement, joined: NetworkGroup, result: GroupResult, first: int, last: int
-) -> list[TiledRun]:
-    """Return the parts of a run that share loops, if they cost less than results that stay whole."""
-    objective, before = network.configuration.objective, math.fsum(one.value for one in placed.costs[first : last + 1])
-    parts = tuple(_parts(network, joined, result.group, first))
-    inside = {number for part in parts for number in range(part.first, part.last + 1)}
-    alone = [network.costs[network.case(at, frozenset())].value for at in range(first, last + 1) if at not in inside]
-    together = [part.report.of(objective) for part in parts]
-    if None in together or math.fsum([*alone, *(value or 0.0 for value in together)]) >= before * (1 - WORTH):
-        return []
-    return [TiledRun(first, last, parts)]
+def _with_half(architecture: Architecture, home: str) -> Architecture:
+    """Return the architecture whose home has half its room: the other half is for tiles of a second stage."""
+
+    def changed(memory: Memory) -> Memory:
+        words = memory.capacity_words
+        update = {"capacity_words": None if words is None else max(1, words // 2)}
+        return memory.model_copy(update=update) if memory.name == home else memory
+
+    return architecture.with_memories(changed)
+
+
+def _cheapest(
+    network: ResidentNetwork,
+    placed: Placement,
+    trials: Sequence[_Trial],
+    vectors: Mapping[str, CountedVector],
+    first: int,
+    last: int,
+) -> TiledRun | None:
+    """Return the mapping of a run that costs least, with its vector layers; None if results that stay whole cost less.
+
+    Raises:
+        NotConformableError: layers may share loops, but the vector layers between them may not work on tiles.
+    """
+    before = math.fsum(one.value for one in placed.costs[first : last + 1])
+    best, least = None, before * (1 - WORTH)
+    for trial in trials:
+        value = _value(network, trial.run, vectors)
+        if value is not None and trial.refused is None and value < least:
+            best, least = trial.run, value * (1 - WORTH)
+    refused = [trial.refused for trial in trials if trial.refused is not None]
+    if best is None and refused:
+        told = f"a vector layer between them may not work on tiles: {refused[0]}"
+        where = network.workload.layers[first].name
+        raise NotConformableError("a group of layers", [Reason(code="vector", where=where, message=told)])
+    return best
+
+
+def _value(network: ResidentNetwork, run: TiledRun, vectors: Mapping[str, CountedVector]) -> float | None:
+    """Return the objective of a run, less what its vector layers cost on their own; None if something is not counted."""
+    inside = {number for part in run.parts for number in range(part.first, part.last + 1)}
+    objective, numbers = network.configuration.objective, range(run.first, run.last + 1)
+    values = [network.costs[network.case(at, frozenset())].value for at in numbers if at not in inside]
+    for part in run.parts:
+        value = part.report.of(objective) if part.vectors is None else part.vectors.of(objective)
+        if value is None:
+            return None
+        values.append(value)
+        for one in part.vectors.vectors if part.vectors is not None else ():
+            alone = vectors.get(one.vector.name)
+            values.append(-(alone.report.of(objective) or 0.0) if alone is not None else 0.0)
+    return math.fsum(values)
 
 
 def _origins(
@@ -205,9 +326,10 @@ def _parts(network: ResidentNetwork, joined: NetworkGroup, group: GroupMapping, 
             continue
         own = _only(group, names, part, outside)
         apart = tuple(read for read in joined.left_out if {read.maker, read.reader} <= set(names))
-        report = evaluate_group(network.configuration.model, own)
-        start = order.index(names[0])
-        yield TiledPart(start, start + len(names) - 1, network.workload.layers[first].count, own, report, apart)
+        model, start = network.configuration.model, order.index(names[0])
+        report, count = evaluate_group(model, own), network.workload.layers[first].count
+        made = joined_vectors(model, own, report)
+        yield TiledPart(start, start + len(names) - 1, count, own, report, apart, made)
 
 
 def _apart(group: GroupMapping, tree: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -266,10 +388,12 @@ def _only(
         }
         return {axis: layers for axis, layers in own.items() if len(layers) > 1}
 
+    made = {edge["tensor"] for edge in edges if len(edge["layers"]) > 1 and group.maker(edge["tensor"]) in names}
     return GroupMapping.model_validate(
         data
         | {
             "name": " + ".join(names),
+            "vectors": [vector for vector in data.get("vectors", ()) if vector["tensor"] in made],
             "axes": among("axes"),
             "paces": among("paces"),
             "edges": edges,

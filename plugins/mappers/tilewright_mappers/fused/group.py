@@ -60,7 +60,7 @@ class FusedGroupMapper:
         reasons = tuple(_uncovered(group))
         home = None if task.branches is None else task.branches.home
         is_flat = not reasons and group.architecture.compute_instances <= MAX_UNITS
-        is_flat &= not any(edge.zeros for edge in group.edges)
+        is_flat &= not (task.rows or task.apart or any(edge.zeros for edge in group.edges))
         if task.branches is not None and home is not None and not is_flat:
             return _on_hierarchy(task, task.branches, home)
         if reasons:

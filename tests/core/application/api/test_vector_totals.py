@@ -159,7 +159,7 @@ def test_the_page_and_the_plot_show_units_over_time(tmp_path: Path) -> None:
     assert report.plot.kinds[-1] == "timeline"
 
 
-@pytest.mark.parametrize("command", ["compare", "front", "explore", "fuse"])
+@pytest.mark.parametrize("command", ["compare", "front", "explore"])
 def test_other_commands_say_that_they_count_none(command: str, caplog: pytest.LogCaptureFixture) -> None:
     work, machine = Workload.from_yaml(ATTENTION), Architecture.from_yaml(MACHINE + UNIT)
     settings: dict[str, Any] = {"cache": False, "progress": False}
@@ -167,7 +167,7 @@ def test_other_commands_say_that_they_count_none(command: str, caplog: pytest.Lo
         told = tw.compare(work, machine, mappers=["random"], evaluations=20, **settings).messages()
     elif command == "front":
         told = tw.front(work, machine, points=2, **settings).messages()
-    elif command == "explore":
+    else:
         tw.explore(
             work,
             arch=machine,
@@ -176,8 +176,5 @@ def test_other_commands_say_that_they_count_none(command: str, caplog: pytest.Lo
             mapper="random",
             **settings,
         )
-        told = caplog.messages
-    else:
-        tw.fuse_network(work, machine, objective="energy", **settings)
         told = caplog.messages
     assert any("vector layers are not counted here; `tilewright map` counts them" in one for one in told)

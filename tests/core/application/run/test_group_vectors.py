@@ -124,6 +124,16 @@ def test_evaluations_print_them_and_files_keep_them(tmp_path: Any) -> None:
     assert "V, softmax of tile 0: " in drawn
 
 
+def test_a_search_of_groups_counts_the_form() -> None:
+    """With 20 words, layers cost as much around cut rows, but an online softmax costs more than a whole one."""
+    data = group(ROWS).to_data()
+    data["architecture"]["clusters"][1]["memories"][0]["capacity_words"] = 20
+    report = tw.fuse(data, objective="energy")
+    assert report.units is not None and [one.form for one in report.units.vectors] == ["whole"]
+    assert "no loop cuts the rows of a softmax, without the costs of vector layers" in str(report)
+    assert report.proved and report.certificate is None
+
+
 @given(st.integers(0, 10**9))
 def test_overlapped_units_equal_a_simulation_of_events(seed: int) -> None:
     assert judged(seed).partition(":")[0] in ("equal", "alone", "illegal", "no vector layer")
