@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.experiments.framework import Row, distinct, geomean, load, number, ratios, table
+from benchmarks.experiments.framework import Row, distinct, geomean, load, number, ratios, shown, table
 
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be decided"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds in part", "does not hold", "cannot be decided")
@@ -80,7 +80,7 @@ def decided(text: str, holds: bool, part: bool = False) -> Finding:
 def span(values: Iterable[float]) -> str:
     """Least and most of some figures."""
     known = sorted(values)
-    return f"{known[0]:.3g} to {known[-1]:.3g}"
+    return f"{shown(known[0])} to {shown(known[-1])}"
 
 
 def best_of_all(experiment: str, tool: str, others: Sequence[str] = ()) -> Callable[[Results], Finding]:
@@ -130,11 +130,11 @@ def faster(
 
 def sizes(results: Results) -> Finding:
     rows = results.rows("sunstone_table_1")
-    first = distinct(rows, "layer")[0]
-    counts = {row["tool"]: int(number(row, "evaluated")) for row in rows if row["layer"] == first}
-    mine = counts.pop("Sunstone")
-    least = min((count, tool) for tool, count in counts.items() if tool in ("Marvel", "Interstellar", "dMaze-fast"))
-    return decided(f"{mine:,}; {least[1]} {least[0]:,}", mine < least[0])
+    ended = {tool: [int(number(row, "evaluated")) for row in rows if row["tool"] == tool and row["stop"] == "finished"]
+             for tool in ("Sunstone", "Marvel", "Interstellar", "dMaze-fast")}  # fmt: skip
+    every, mine = len(distinct(rows, "layer")), ended.pop("Sunstone")
+    told = f"ends on {len(mine)} of {every} layers, after {span(mine)}; " + ", ".join(f"{tool} on {len(some)}" for tool, some in ended.items())  # fmt: skip
+    return decided(told, len(mine) == every and not any(ended.values()), len(mine) > max(map(len, ended.values())))
 
 
 def quality(results: Results) -> Finding:
