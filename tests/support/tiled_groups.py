@@ -208,6 +208,8 @@ def placed(
         at_home = [name for name, is_home in zip(made, homes, strict=True) if is_home]
         for places in itertools.product(depths, repeat=len(operands)):
             kept = {name: depth for name, depth in zip(operands, places, strict=True) if depth is not None}
+            if not all(_is_place(group, name, depth, list(loops)) for name, depth in kept.items()):
+                continue
             entries: list[dict[str, Any]] = [{"target": inner, "keep": [n for n, depth in kept.items() if depth == 0]}]
             for depth, (at, tile) in enumerate(loops.items(), 1):
                 own = [n for n, place in kept.items() if place == depth]
@@ -244,6 +246,16 @@ def placed(
             yield GroupMapping.model_validate(
                 group.to_data() | {"axes": axes, "tree": {"entries": root, "branches": branches}}
             )
+
+
+def _is_place(group: GroupMapping, name: str, depth: int, loops: list[str]) -> bool:
+    """Return whether a tile of an operand may be kept there: one layer's, outside a loop that does not move it."""
+    users = group.users[name]
+    if len(users) > 1:
+        return True
+    layer, own = next(iter(users.items()))
+    tensor = next(problem for problem in group.layers if problem.name == layer).tensor(own)
+    return depth < len(loops) and loops[depth] not in tensor.dimensions
 
 
 def branch_cost(table: BranchTable, case: BranchCase, objective: Objective) -> BranchCost:

@@ -209,7 +209,9 @@ def placed(
             at_home = [name for name, is_home in zip(made, homes, strict=True) if is_home]
             for places in itertools.product(depths, repeat=len(operands)):
                 kept = {name: depth for name, depth in zip(operands, places, strict=True) if depth is not None}
-                if loops and not at_home and not kept:
+                if (loops and not at_home and not kept) or not all(
+                    _is_place(case, name, depth, order) for name, depth in kept.items()
+                ):
                     continue
                 data = _data(case, group, axes, rates, order, at_home, kept, numbers, step, ends)
                 if data is None:
@@ -243,6 +245,19 @@ def placed(
                     branches.append({"layer": problem.name, "entries": list(cost.entries)})
                 if len(branches) == len(numbers):
                     yield GroupMapping.model_validate(tree | {"tree": tree["tree"] | {"branches": branches}})
+
+
+def _is_place(case: Stack, name: str, depth: int, order: tuple[tuple[str, int], ...]) -> bool:
+    """Return whether a tile of one layer's operand may be kept there: outside a loop that does not move it, or sliding in the last."""
+    layer, own = name.split(".")
+    number = int(layer[1:])
+    steps = {"C": f"c{number + 1}", "P": f"p{number}"}
+    tensor = next(one for one in case.layer(number)["tensors"] if one["name"] == own)
+    used = {at for rank in tensor["projection"] for at in (rank["terms"] if isinstance(rank, dict) else [rank])}
+    if depth < len(order):
+        return steps[order[depth][0]] not in used
+    slides = case.kernels[number] > case.strides[number] and steps["P"] in used
+    return bool(order) and order[-1][0] == "P" and slides
 
 
 def _tile(case: Stack, number: int, channel: dict[str, int], step: int | None, rate: int) -> dict[str, int]:

@@ -23,7 +23,7 @@ class Requests(Model):
 
 
 class Rows(Model):
-    """Rows of a DRAM, of which each bank has one open (docs/cycles.md). Consecutive rows are in different banks."""
+    """Rows of a DRAM; each bank has one of them open (docs/cycles.md). Consecutive rows are in different banks."""
 
     words: Count
     """Words of a row."""

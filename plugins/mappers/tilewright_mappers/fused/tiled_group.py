@@ -25,7 +25,7 @@ from tilewright_mappers.fused.tiles import Branches, Choice, Fused, TiledInterva
 
 SPACE = (
     "layers in order, in intervals of one nest of shared loops around tiles at home; results stay whole between intervals; "
-    "tiles divide (short last tiles are tried, too), no sum crosses; inside, the layers' map spaces"
+    "tiles divide, and shorter last ones are tried; no sum crosses; inside, the layers' map spaces"
 )
 """Space of the search, for users."""
 MAX_LAYERS = 8
