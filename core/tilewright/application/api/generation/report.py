@@ -294,13 +294,7 @@ class GenerationReport(Tabular):
         title = f"{title_of(self.run.workload, run, self.run.layers)}: passes, with the costs of one"
         parts: list[Table | str] = [
             Table.of([*PASSES.shown("table", lambda one: one), *costs], self.passes, title),
-            *(
-                [
-                    f"contexts are rounded up to whole blocks of {self.kv_block} tokens; --kv-block 1 takes all as they are"
-                ]
-                if self.decode
-                else []
-            ),
+            *self._rounded(),
             "",
             Table.of(
                 SPEEDS.shown("cycles", lambda speed: speed, known=self.speeds),
@@ -320,6 +314,11 @@ class GenerationReport(Tabular):
         parts += ["", Table.of(columns, shown, "operators of the first and the last pass")]
         first = self.passes[0].report
         return [*parts, "", *self._memory(), *unmapped_table(first.workload, first.with_vectors)]
+
+    def _rounded(self) -> list[str]:
+        """Return a line on the blocks of the cache, if contexts are rounded up to whole ones."""
+        told = f"contexts are rounded up to whole blocks of {self.kv_block} tokens; --kv-block 1 takes all as they are"
+        return [told] if self.decode and self.kv_block > 1 else []
 
     def _memory(self) -> list[str]:
         """Return the values that stay in memory, as lines."""
