@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -274,7 +274,7 @@ def _each(names: str, source: str, **element: int) -> Mapping[str, OperatorWork]
     return dict.fromkeys(names.split(), _rows(source, element))
 
 
-def _rows(source: str, element: Mapping[str, int], row: Mapping[str, int] | None = None, **more: int) -> OperatorWork:
+def _rows(source: str, element: Mapping[str, int], row: Mapping[str, int] | None = None, **more: Any) -> OperatorWork:
     return OperatorWork.model_validate({"element": element, "row": row or {}, "source": source, **more})
 
 
@@ -383,14 +383,9 @@ OPERATORS: Mapping[str, OperatorWork] = {
     "CumSum": _rows("running sum", {"add": 1}),
     "CumProd": _rows("running product", {"multiply": 1}),
     "ReduceLogSum": _rows("running sum, and its logarithm", {"add": 1}, {"exponential": 1}),
-    "ReduceLogSumExp": OperatorWork.model_validate(
-        {
-            "element": {"compare": 1, "add": 2, "exponential": 1},
-            "row": {"exponential": 1, "add": 1},
-            "block": {"add": 1, "exponential": 1, "multiply": 1},
-            "sweeps": 2,
-            "source": "m + log(sum(exp(x - m))), sums as of Softmax",
-        }
+    "ReduceLogSumExp": _rows(
+        "m + log(sum(exp(x - m))), sums as of Softmax", {"compare": 1, "add": 2, "exponential": 1},
+        {"exponential": 1, "add": 1}, block={"add": 1, "exponential": 1, "multiply": 1}, sweeps=2,
     ),
     "SelectiveScan": _rows(
         "a state of a channel and token; Gu and Dao 2023, algorithm 2", {"multiply": 4, "exponential": 1, "add": 2},

@@ -10,12 +10,13 @@ from tilewright.errors import TilewrightError
 from tilewright.schema.origin import Origin
 from tilewright.schema.vector import OPERATORS, VectorLayer
 from tilewright_frontends.mlir import aten, bodies, comet, moves, onnx_dialect
-from tilewright_frontends.mlir.tree import OpenShape, Operation, Value
+from tilewright_frontends.mlir.tree import Operation, Value
 from tilewright_frontends.nests import Shape
 from tilewright_frontends.onnx.vectors import vector_of as of_onnx
 from tilewright_frontends.pt2.vectors import vector_of as of_aten
 from tilewright_frontends.vectors import NO_ROW, NO_SHAPE, vector_layer
 
+Makers = Callable[[Value], Operation | None]
 REDUCTIONS = {
     **{f"reduce_{name}": f"Reduce{name.capitalize()}" for name in ("max", "min", "sum", "prod")},
     "reduce_product": "ReduceProd",
@@ -45,8 +46,8 @@ WHY = {
 def vector_of(
     operation: Operation,
     name: str,
-    shape_of: Callable[[Value], OpenShape | None],
-    maker: Callable[[Value], Operation | None],
+    shape_of: bodies.Shapes,
+    maker: Makers,
     times: int,
     origin: Origin,
 ) -> VectorLayer | str:
@@ -68,18 +69,13 @@ def vector_of(
     if operation.name.startswith(aten.PREFIX):
         node, _ = aten.call(operation, lambda value: moves.fixed(shape_of(value)), maker)
         return of_aten(node.operator, node.arguments, node.shapes.get, node.results, name, origin, times)
-    return _of_dialect(operation, name, shape_of, maker, times, origin)
+    return _of_dialect(operation, name, shape_of, maker, {"count": times, "origin": origin})
 
 
 def _of_dialect(
-    operation: Operation,
-    name: str,
-    shape_of: Callable[[Value], OpenShape | None],
-    maker: Callable[[Value], Operation | None],
-    times: int,
-    origin: Origin,
+    operation: Operation, name: str, shape_of: bodies.Shapes, maker: Makers, plain: Mapping[str, Any]
 ) -> VectorLayer | str:
-    """Return the vector layer of an operation without a body."""
+    """Return the vector layer of an operation without a body; `plain` has its count and origin."""
     kind = operation.kind.lower()
     if not operation.name.startswith(DIALECTS):
         return NO_ROW
@@ -89,7 +85,6 @@ def _of_dialect(
     known = [shape for shape in given if shape is not None]
     if result is None or not known or len(known) < len(given):
         return NO_SHAPE
-    plain = dict[str, Any](count=times, origin=origin)
     reductions = REDUCTIONS | (OF_TENSORFLOW if operation.name.startswith("tf.") else {})
     if kind in reductions:
         return vector_layer(name, reductions[kind], [(known[0], False)], result, **plain)
