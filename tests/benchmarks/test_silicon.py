@@ -12,14 +12,18 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import silicon
 
 CHIP, SHEET = silicon.read(silicon.FOLDER / "eyeriss.csv"), silicon.read(silicon.FOLDER / "nvdla.csv")
-LAYERS, CONVOLUTIONS = (silicon.read(silicon.FOLDER / f"{name}_rows.csv") for name in ("eyeriss", "nvdla"))
+LAYERS, CONVOLUTIONS, SHORTEST = (
+    silicon.read(silicon.FOLDER / f"{name}_rows.csv") for name in ("eyeriss", "nvdla", "ethos_u")
+)
 
 
 def test_the_page_is_generated_from_the_kept_figures() -> None:
     assert silicon.PAGE.read_text(encoding="utf-8") == silicon.page(), "python benchmarks/silicon.py --page"
     kept = silicon.read(silicon.RESULTS)
-    lines = [{key: str(value) for key, value in row.items()} for row in silicon.summaries(LAYERS, CONVOLUTIONS)]
-    assert [row for row in kept if row["set"].startswith(("eyeriss", "nvdla"))] == lines
+    lines = [
+        {key: str(value) for key, value in row.items()} for row in silicon.summaries(LAYERS, CONVOLUTIONS, SHORTEST)
+    ]
+    assert [row for row in kept if row["set"].startswith(("eyeriss", "nvdla", "ethos_u"))] == lines
     assert {row["set"].split()[0] for row in kept} == {one.name for one in silicon.SOURCES}
 
 
@@ -28,6 +32,7 @@ def test_the_kept_figures_are_those_of_the_models() -> None:
     assert layers == LAYERS[3:5]
     rows = [{key: str(value) for key, value in row.items()} for row in silicon.nvdla(SHEET[::20])]
     assert rows == CONVOLUTIONS[::20]
+    assert all(int(row["cycles"]) <= int(row["vela_cycles"]) for row in SHORTEST)
 
 
 @pytest.mark.exhaustive
