@@ -491,7 +491,8 @@ def page() -> str:
                 "`coded` has 4/3 words for each word of inputs and results that is not zero: three runs of 5 bits and words of 16 in a packet of 64. "
                 "`oracle` executes two passes of each layer over eight columns, and counts what `timeloop` counts.",
                 "### Convolutions of NVDLA's sheet\n\n" + table(kinds, counts),
-                "`oracle` counts the same DRAM words on small convolutions of each kind. Where the sheet's traffic limits the cycles, it counts 1,000 bytes in a KB, so cycles are 2.4 % fewer than bytes by bandwidth.",
+                "In the other row (GoogLeNet's 5b, combined), the sheet reads inputs again, because weights of 507 KB fill its buffer. "
+                "The mapping here reads each word once. `oracle` counts the same DRAM words on small convolutions of each kind. Where the sheet's traffic limits the cycles, it counts 1,000 bytes in a KB, so cycles are 2.4 % fewer than bytes by bandwidth.",
                 "## Left out\n\n"
                 "* Eyeriss' VGG-16: the mapping's parameters are not in a text that can be cited.\n"
                 "* TPU v1, Simba, MAERI: no text with figures of layers was found.\n"
