@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--parts", action="store_true", help="one fanout of each task is searched in parts")
     parser.add_argument("--objective", help="such as ed2p; any of four by default")
     parser.add_argument("--width", type=int, default=0, help="states kept per stage; a small number leaves gaps")
+    parser.add_argument("--gap", type=float, default=0.0, help="gap at which a proof may end, such as 0.05")
     parser.add_argument("--limit", type=int, default=400_000, help="mappings of the largest space enumerated")
     parser.add_argument("--save", type=Path, help="folder for the inputs of wrong proofs")
     arguments = parser.parse_args()
@@ -50,6 +51,7 @@ def main() -> int:
         if arguments.objective:
             inputs = dataclasses.replace(inputs, objective=arguments.objective)
         options = {"width": arguments.width, "orders": 1} if arguments.width else {}
+        options |= {"gap": arguments.gap} if arguments.gap else {}
         if arguments.uneven:
             verdict = check_uneven(inputs, arguments.limit)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -84,6 +85,22 @@ def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[st
     meant = (synonyms or {}).get(str(word).lower())
     near = f"; did you mean '{meant}'?" if meant else suggestion(str(word), words)
     raise InputError(f"{what} must be one of {', '.join(words)}, not {word!r}{near}")
+
+
+def part_of(what: str, value: str | float) -> float:
+    """Return `5%` or `0.05` as a fraction, otherwise raise InputError.
+
+    >>> part_of("gap", "5%"), part_of("gap", 0.05)
+    (0.05, 0.05)
+    """
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1:
+        raise InputError(f"{what} must be a part from 0 to 1, not {value}", hint=f"write --{what} 5% or --{what} 0.05")
+    return number
 
 
 def objective_of(word: str) -> Objective:

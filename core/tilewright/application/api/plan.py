@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.application.api.call_arguments import budget_of, objective_of, one_of, options_by_name, whole
+from tilewright.application.api.call_arguments import (
+    budget_of,
+    objective_of,
+    one_of,
+    options_by_name,
+    part_of,
+    whole,
+)
 from tilewright.application.api.keywords import settings_of
 from tilewright.application.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
 from tilewright.application.api.load.foreign import foreign
@@ -95,6 +102,8 @@ class Plan:
         chosen = None if words["objective"] is None else objective_of(words["objective"])
         for_model = options_by_name(words["model_options"], [name_of(model) for model in models])
         for_mapper = options_by_name(words["mapper_options"], [name_of(mapper) for mapper in mappers], "mapper_options")
+        if words["gap"] is not None:
+            for_mapper = _with_gap(for_mapper, mappers, part_of("gap", words["gap"]))
         built = tuple(build_model(model, for_model[name_of(model)]) for model in models)
         built_mappers = {name_of(mapper): _built(mapper, for_mapper[name_of(mapper)]) for mapper in mappers}
         network, architecture, constraints, stated, theirs_uneven = _given(workload, arch, words)
@@ -213,6 +222,21 @@ def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper |
     except PluginError as error:
         return error
     return _BuiltMapper(built, record_of(registration, options), registration.spec)
+
+
+def _with_gap(
+    options: MappingOf[str, dict[str, Any]], mappers: Sequence[str | Mapper], gap: float
+) -> dict[str, dict[str, Any]]:
+    """Return the options of mappers, with a gap for the provers that take one. Raises InputError if there is none."""
+    specs = {name: installed().find(MapperSpec, name).spec for name in mappers if isinstance(name, str)}
+    provers = [
+        name
+        for name, spec in specs.items()
+        if isinstance(spec, MapperSpec) and spec.limits_itself and "gap" in spec.options.model_fields
+    ]
+    if not provers:
+        raise InputError("none of the mappers proves up to a gap", hint="leave --gap out, or take --mapper optimal")
+    return {name: {"gap": gap, **own} if name in provers else own for name, own in options.items()}
 
 
 def _notation(name: str | None) -> tuple[str, Capabilities] | None:

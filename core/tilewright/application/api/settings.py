@@ -65,6 +65,9 @@ class Searches(Inputs, total=False):
         unset="100,000; no limit with seconds, or if the mapper terminates on its own")]
     patience: Annotated["int | None", Setting(
         None, "stop a search after this many mappings without improvement", "N", least=1)]
+    gap: Annotated["str | float | None", Setting(
+        None, "end a proof once no mapping can be better by more than this, such as 5%", "PERCENT",
+        unset="0 %: the best mapping is proved")]
     seed: Annotated["int", Setting(0, "seed of the search; equal seeds give equal results", "N", least=0)]
     mapper_options: Annotated["MappingOf[str, Any] | None", Setting(
         None, "options of the mappers, or of one by its name", "[NAME.]KEY=VALUE", ("--mapper-option",))]

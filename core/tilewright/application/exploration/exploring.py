@@ -55,7 +55,7 @@ from tilewright.values import grouped
 
 Watch = Callable[[float, str, float | None], None]
 """Callback with the number of finished points, a text for the current step, and the best objective so far."""
-SHORTER = "--seconds limits it, --points tries some points, and Ctrl-C keeps what is finished"
+SHORTER = "--gap 5% or --seconds ends it earlier, --points tries some points, and Ctrl-C keeps what is finished"
 """How to shorten an exploration."""
 POLL_SECONDS = 0.2
 """Between two looks for results of another program that uses the store."""

@@ -78,6 +78,7 @@ class Optimal:
 def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     """Search with growing width until the bound reaches the best cost, or the widest pass has run."""
     best, bound, truncation_bound = run.known, -math.inf, -math.inf
+    enough = ROUNDING_FACTOR / (1 + options.gap)
     # The order of evaluations does not depend on the budget, so a larger budget continues the
     # search of a smaller one.
     drawn = task.space.sample(run.rng, RANDOM_STARTS)
@@ -97,7 +98,8 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         while width == widest and run.starters and bound < best * NEAR_OPTIMAL:
             best = min(best, (yield from started(task, run)))
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
-        cutoff = best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF
+        cutoff = best * enough if math.isfinite(best) else MAX_CUTOFF
+        pruned = best / (1 + options.gap)  # no pruned mapping costs less
         known = bound if relaxed else -math.inf
         aim = best * AIM if width == widest and math.isfinite(best) and not instance.problem.ragged else 0.0
         staged = StagedSearch(instance, cutoff, width, over, options.memory << 20, known, aim)
@@ -107,12 +109,12 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         best, unresolved, why = yield from _evaluate(complete, truncation_bound, best, blocks, task, run, options)
         if width < widest:
             best = yield from _descend(complete.candidates.take(slice(0, DESCENT_WIDTH)), best, task, run)
-        bound = min(best, unresolved, truncation_bound)
+        bound = min(best, pruned, unresolved, truncation_bound)
         if truncation_bound <= unresolved:
             why = _limit(run) or ("memory" if staged.short_of_memory else "width")
         if math.isfinite(bound) and math.isfinite(best):
             run.prove(bound * ROUNDING_FACTOR if bound < best else best * ROUNDING_FACTOR)
-            _explain_gap(run, best, bound, why)
+            _explain_gap(run, best, bound, "request" if bound >= best * enough else why)
         run.figures.update(
             states=float(staged.counts[0]),
             pruned_by_bound=float(staged.counts[1]),
@@ -123,7 +125,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         run.figures.pop("memory_limit_mib", None)
         if staged.short_of_memory and bound < best * ROUNDING_FACTOR:
             run.figures["memory_limit_mib"] = float(options.memory)
-        if bound >= best * ROUNDING_FACTOR:
+        if bound >= best * enough:
             break
         if run.exhausted:
             _explain_gap(run, best, bound, _limit(run) or why)
@@ -134,7 +136,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
             # a dominated mapping may have cycles that are rounded less (Lemma 4)
             instance = instance.with_rounding_margin(best)
     # warm-start mappers run if a gap is left, so the result is never worse than theirs
-    while run.starters and bound < best * ROUNDING_FACTOR and not run.exhausted:
+    while run.starters and bound < best * enough and not run.exhausted:
         best = min(best, (yield from started(task, run)))
 
 
