@@ -32,12 +32,14 @@ def machine(draw: random.Random) -> dict[str, Any]:
         "read_bandwidth_words_per_cycle": rate(), "write_bandwidth_words_per_cycle": rate(),
     }  # fmt: skip
     outer = {"name": "D", "read_energy_pj": 64, "write_energy_pj": 64, "shared_bandwidth_words_per_cycle": rate()}
-    unit = {
+    unit: dict[str, Any] = {
         "name": "V", "lanes": draw.choice([1, 2, 8, 32]), "memory": "B", "energy_pj": dict.fromkeys(kinds, 1),
         "cycles": {"exponential": draw.choice([1, 4])},
     }  # fmt: skip
+    other = unit | {"name": "W", "lanes": 4, "energy_pj": {"multiply": 1}, "cycles": {}}
+    units = draw.choice([[unit], [unit, other]])
     clusters = [{"name": "D", "memories": [outer]}, {"name": "B", "memories": [buffer]}]
-    return {"name": "m", "clusters": clusters, "compute": {"energy_per_operation_pj": 1}, "units": [unit]}
+    return {"name": "m", "clusters": clusters, "compute": {"energy_per_operation_pj": 1}, "units": units}
 
 
 def tensor(name: str, role: str, *projection: str) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def tasks_of(made: GroupVectors, steps: int, tile: int, last: list[Task]) -> lis
                     for one in part.report.limits
                     if one.action != "compute"
                 }
-                own = Task(vector.vector.name, vector.unit, Fraction(part.report.cycles or 0), words, [todo[-1]])
+                own = Task(vector.vector.name, part.unit, Fraction(part.report.cycles or 0), words, [todo[-1]])
                 if part.role == "late":  # the results of the tile before, which it rescales, are complete
                     own.needs += [task for task in last if task.name in made.group.users[vector.vector.tensor]][-1:]
                 todo.append(own)

@@ -104,6 +104,11 @@ class Part:
     role: str = "block"
     """`block`: before the reader; `late`: also before the reader, on its partial results; `end`: after the last tile of a row."""
 
+    @property
+    def unit(self) -> str:
+        """Name of the unit that executes it."""
+        return next((limit.name for limit in self.report.limits if limit.action == "compute"), "")
+
 
 @dataclass(frozen=True)
 class JoinedVector:
@@ -119,9 +124,8 @@ class JoinedVector:
 
     @property
     def unit(self) -> str:
-        """Name of the unit that executes it; empty: none."""
-        limits = [limit for part in self.parts for limit in part.report.limits]
-        return next((limit.name for limit in limits if limit.action == "compute"), "")
+        """Names of the units that execute it; empty: none."""
+        return ", ".join(dict.fromkeys(part.unit for part in self.parts))
 
     @property
     def tiles(self) -> int:
@@ -257,7 +261,7 @@ GROUP_VECTORS = Sheet(
         "tensor", Column("tensor"), attrgetter("vector.tensor"), kind=str, meaning="The group's tensor that it changes."
     ),
     Figure("form", Column("form"), kind=str, meaning="Of a softmax: `whole` rows, or `online`; else empty."),
-    Figure("unit", Column("unit"), kind=str, meaning="Unit that executes it; empty if none does."),
+    Figure("unit", Column("unit"), kind=str, meaning="Units that execute it; empty if none does."),
     Figure("tiles", numbers("tiles"), kind=int, meaning="Tiles on which it works."),
     Figure("operations", numbers("operations"), kind=int, meaning="Operations on all tiles."),
     views={
@@ -552,7 +556,7 @@ def _stages(made: GroupVectors, site: _Site) -> tuple[tuple[Stage, ...], dict[st
                 continue
             for part in (part for part in one.parts if part.role != "end"):
                 cycles, words = Fraction(part.report.cycles or 0), _ports(part.report.limits, 1)
-                add(one.vector.name, one.unit, cycles, words, part.role == "late")
+                add(one.vector.name, part.unit, cycles, words, part.role == "late")
     return tuple(stages), of_layer
 
 

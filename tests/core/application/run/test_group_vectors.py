@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewright as tw
+from support import EXAMPLE_FILES
 from support.unit_pipeline import MODEL, attention, branch, judged, machine
 from tilewright.application.run.evaluation import evaluate_group
 from tilewright.application.run.group_vectors import GroupVectors, Stage, joined_vectors, pipelined_cycles
@@ -28,7 +29,7 @@ def group(*loops: dict[str, Any], **changes: Any) -> GroupMapping:
     scores, context = {"T": 8, "S": 8, "D": 4}, {"T": 8, "S": 8, "E": 2}
     for layer, sizes in zip(data["layers"], (scores, context), strict=True):
         layer["dimensions"] = sizes
-    data["architecture"]["units"][0] |= {"lanes": 2, "cycles": {}}
+    data["architecture"]["units"] = [data["architecture"]["units"][0] | {"lanes": 2, "cycles": {}}]
     for cluster in data["architecture"]["clusters"]:
         cluster["memories"][0] |= dict.fromkeys(
             f"{kind}_bandwidth_words_per_cycle" for kind in ("read", "write", "shared")
@@ -122,6 +123,24 @@ def test_evaluations_print_them_and_files_keep_them(tmp_path: Any) -> None:
     (tmp_path / "group.yaml").write_text(made.to_yaml(), encoding="utf-8")
     drawn = tw.plot(tmp_path / "group.yaml", tmp_path / "units.svg").read_text(encoding="utf-8")
     assert "V, softmax of tile 0: " in drawn
+
+
+@pytest.mark.parametrize(
+    ("example", "form", "cycles", "times"),
+    [
+        ("fusemax", "online", 2 * 768 * 4096**2 * 64 // 65536, (28.72, 26.78)),
+        ("flash_attention", "whole", 2 * 32 * 2048**2 * 128 // 65536, (1.748, 1.252)),
+    ],
+)
+def test_examples_have_the_times_of_the_manual(
+    example: str, form: str, cycles: int, times: tuple[float, float]
+) -> None:
+    report = tw.evaluate(EXAMPLE_FILES / f"{example}.yaml")
+    ((made,), (layers,)) = report.units, report.reports
+    clock = made.architecture.clock_ghz or 0
+    assert [one.form for one in made.vectors] == [form] and layers.cycles == cycles
+    found = [cycles / clock * 1e-6 for cycles in (made.sequential_cycles, made.overlapped_cycles)]
+    assert found == pytest.approx(times, rel=1e-3)
 
 
 def test_a_search_of_groups_counts_the_form() -> None:
