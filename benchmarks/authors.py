@@ -1,6 +1,6 @@
 """Run the authors' Sunstone (github.com/compstruct/sunstone, commit f016d3d) on layers of Figure 6.11 and Table VI, and record it.
 
-    python benchmarks/authors.py CLONE        # writes benchmarks/experiments/authors.csv
+    PYTHONHASHSEED=0 python benchmarks/authors.py CLONE        # writes benchmarks/experiments/authors.csv
 
 The program runs in this process, by the stages of its Eyeriss-like example. Each layer is searched three times: with one worker,
 with eight as in the example, and with one worker and without its bound between levels.

@@ -79,7 +79,7 @@ THESIS_CLAIMS = (
     Claim("4.8, Figure 4.4", "Bounds prune L2 tiles of ResNet-18.", "60 to 90 %", v.pruned("L2 tiles", "L2 tiles, searched", 0.6, 0.9), "As above.", "`sunstone_pruning`"),
     Claim("Observation 6, Figure 5.1", "Each tile has to be evaluated only with the smallest memories that hold it.", "-", ("one search for all sizes, each mapping on the first machine that holds it", "holds"), "", "`python -m pytest tests/core/application/exploration/test_joint.py`"),
     Claim("5.2.1, Figure 5.2", "The tile tree of 3, 4 and 8 words keeps root and leaves, and nothing for 4 words.", "4 kept, size 4 dropped", ("the same five tiles, none for 4 words", "holds"), "", "`python -m pytest tests/core/application/exploration/test_joint.py`"),
-    Claim("5.2.3", "Costs of several layers are added for each memory size.", "-", ("sums over the layers", "holds"), "", "`python -m pytest tests/strategies`"),
+    Claim("5.2.3", "Costs of several layers are added for each memory size.", "-", ("sums over the layers", "holds"), "", "`python -m pytest -m exhaustive tests/strategies`"),
     Claim("Tables 6.1 to 6.4", "Workloads, machines and settings.", "-", ("in the library, and in the experiments", "holds"), "", "`tilewright library show sunstone_edge`"),
     Claim("Figures 6.1, 6.2", "Sunstone's EDP matches that of all others or is lower.", "TL-slow up to 1.9, Interstellar 1.49", v.best_of_all("thesis_fig_6_1", "Sunstone", ("TL-slow", "dMaze-slow", "Interstellar")), "", "`thesis_fig_6_1`"),
     Claim("Figures 6.1, 6.2", "dMaze-fast finds nothing on some layers.", "all depthwise layers", v.no_mapping("thesis_fig_6_1", "dMaze-fast"), "", "`thesis_fig_6_1`"),
