@@ -269,3 +269,27 @@ def test_forms_of_pytorch(
         return
     (vector,) = work.vectors
     assert (vector.operator, vector.rows, vector.row, vector.operators) == (operator, *sizes, (part.name,))
+
+
+def test_long_bodies_and_contradictions_are_read(tmp_path: Path) -> None:
+    """A body of 600 additions, and an axis that does not exist."""
+    sums = "".join(f"      %s{n + 1} = stablehlo.add %s{n}, %b : tensor<f32>\n" for n in range(600))
+    body = f"    ^bb0(%s0: tensor<f32>, %b: tensor<f32>):\n{sums}      stablehlo.return %s600 : tensor<f32>\n"
+    file = tmp_path / "long.mlir"
+    file.write_text(
+        f"""module {{
+  func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %c: tensor<f32>) -> tensor<4x8xf32> {{
+    %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %r = "stablehlo.reduce"(%x, %c) <{{dimensions = array<i64: 1>}}> ({{
+{body}    }}) : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+    return %y : tensor<4x8xf32>
+  }}
+}}
+"""
+    )
+    (vector,) = read_mlir(file, "long", "long.mlir", None, {}).vectors
+    assert vector.plain_work.element["add"] == 600
+    work = load(tmp_path, "SkipGroupNorm", {"z": (6,)}, domain="com.microsoft")
+    assert not work.vectors and work.unmapped[0].reason.endswith("contradict its shapes")
+    several: dict[str, tuple[int, ...]] = {f"z{n}": DATA for n in range(120)}
+    assert load(tmp_path, "Sum", several).unmapped[0].reason.endswith("more than 100 operands")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import ParamSpec
 
 from tilewright.schema.origin import Origin
 from tilewright.schema.vector import OPERATORS, Operand, OperatorWork, VectorLayer
@@ -25,7 +27,7 @@ ONE_OPERAND = frozenset("Clip QuantizeLinear DequantizeLinear Shrink Cast".split
 """Operators whose other operands are a few constants."""
 OF_SEVERAL = frozenset("Sum Mean Max Min".split())
 """Operators that combine any number of operands."""
-MAX_ELEMENTS = 2**40
+MAX_ELEMENTS, MAX_OPERANDS = 2**40, 100
 NO_ROW = "the table of operations has no row for it"
 NO_SHAPE = "a shape is not known"
 CONSTANT = "it depends on no input, and is computed once"
@@ -52,6 +54,23 @@ class Fused:
         source = f"the sum of {', '.join((*self.first, self.main, *self.last))}"
         changes = {"element": element, "row": row, "kept": kept, "source": source}
         return OperatorWork.model_validate(main.model_dump() | changes)
+
+
+Arguments = ParamSpec("Arguments")
+CONTRADICTION = "its attributes contradict its shapes"
+
+
+def unless_contradicting(function: Callable[Arguments, VectorLayer | str]) -> Callable[Arguments, VectorLayer | str]:
+    """Return a function that says so of an operator whose attributes and shapes contradict each other."""
+
+    @functools.wraps(function)
+    def guarded(*args: Arguments.args, **words: Arguments.kwargs) -> VectorLayer | str:
+        try:
+            return function(*args, **words)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            return CONTRADICTION
+
+    return guarded
 
 
 def interpolation(axes: int) -> OperatorWork:
@@ -147,6 +166,8 @@ def layer_with(
     sizes = (rows, row, rows * row, result, *(words for words, _ in operands))
     if not all(0 < size <= MAX_ELEMENTS for size in sizes):
         return "a size is 0, or more than 2**40"
+    if len(operands) > MAX_OPERANDS:
+        return f"it has more than {MAX_OPERANDS} operands"
     return VectorLayer(
         name=name,
         operator=operator,

@@ -91,10 +91,10 @@ def parts_of(kind: str) -> tuple[str, ...]:
 
 def work_of(names: Sequence[str]) -> OperatorWork:
     """Return the sum of the work of rows of the table, per element."""
-    element = Counter[str]()
+    element, rows = Counter[str](), Counter(names)
     for name in names:
         element.update({kind: count for kind, count in OPERATORS[name].element.items()})
-    return OperatorWork.model_validate({"element": element, "source": f"the sum of {', '.join(names)}"})
+    return OperatorWork.model_validate({"element": element, "source": f"the sum of {', '.join(rows)}"})
 
 
 def _names(body: Block) -> list[str]:

@@ -14,7 +14,7 @@ from tilewright_frontends.mlir.tree import Operation, Value
 from tilewright_frontends.nests import Shape
 from tilewright_frontends.onnx.vectors import vector_of as of_onnx
 from tilewright_frontends.pt2.vectors import vector_of as of_aten
-from tilewright_frontends.vectors import NO_ROW, NO_SHAPE, vector_layer
+from tilewright_frontends.vectors import NO_ROW, NO_SHAPE, unless_contradicting, vector_layer
 
 Makers = Callable[[Value], Operation | None]
 REDUCTIONS = {
@@ -43,6 +43,7 @@ WHY = {
 """Operation -> why the table of operations has no row for it."""
 
 
+@unless_contradicting
 def vector_of(
     operation: Operation,
     name: str,

@@ -102,7 +102,7 @@ def moves(graph: Graph, node: NodeProto) -> bool:
     """Return whether an operator moves or names words, and computes nothing."""
     operator = operator_of(node).removeprefix("com.microsoft.").removeprefix("nchwc.")
     if operator in ("Resize", "Upsample"):
-        return bytes(attributes_of(node).get("mode", b"nearest")) == b"nearest"
+        return bool(attributes_of(node).get("mode", b"nearest") == b"nearest")
     return operator in PLUMBING and not converts(graph, node)
 
 

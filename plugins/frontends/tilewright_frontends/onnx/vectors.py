@@ -16,7 +16,15 @@ from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.microsoft import QUANTISERS
 from tilewright_frontends.onnx.node import attributes_of, is_standard, operator_of, values_read
 from tilewright_frontends.onnx.unmapped import CONTROL, moves
-from tilewright_frontends.vectors import CONSTANT, NO_ROW, NO_SHAPE, Fused, interpolation, vector_layer
+from tilewright_frontends.vectors import (
+    CONSTANT,
+    NO_ROW,
+    NO_SHAPE,
+    Fused,
+    interpolation,
+    unless_contradicting,
+    vector_layer,
+)
 
 NAMES = {
     "FastGelu": "Gelu",
@@ -77,6 +85,7 @@ WHY = {
 """Operator -> why the table of operations has no row for it."""
 
 
+@unless_contradicting
 def vector_of(
     graph: Graph, node: NodeProto, name: str, times: int, computed: Collection[str], origin: Origin
 ) -> VectorLayer | str:
@@ -126,10 +135,7 @@ def vector_of(
         return vector_layer(
             name, operator, operands[:1], result, row=2**axes, count=times, origin=origin, work=interpolation(axes)
         )
-    try:
-        row, first = _row(graph, node, fused.main if fused else operator, data, attributes)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        return "its attributes contradict its shapes"
+    row, first = _row(graph, node, fused.main if fused else operator, data, attributes)
     if not row:
         return "the table of operations has no row for its axes or its exponent"
     return vector_layer(

@@ -10,7 +10,7 @@ from tilewright.schema.origin import Origin
 from tilewright.schema.vector import VectorLayer
 from tilewright_frontends.nests import Shape
 from tilewright_frontends.pt2.moves import tensors_in
-from tilewright_frontends.vectors import NO_ROW, NO_SHAPE, SOFTMAX, Fused, vector_layer
+from tilewright_frontends.vectors import NO_ROW, NO_SHAPE, SOFTMAX, Fused, unless_contradicting, vector_layer
 
 NAMES: Mapping[str, str] = {
     **{
@@ -107,6 +107,7 @@ WHY = {
 """Operator of ATen -> why the table of operations has no row for it."""
 
 
+@unless_contradicting
 def vector_of(
     operator: str,
     arguments: Mapping[str, Any],
