@@ -18,6 +18,7 @@ The measured programs are public, too (ucb-bar/gemmini-rocc-tests, branch `dosa`
 from __future__ import annotations
 
 import csv
+import math
 import re
 import sys
 from pathlib import Path
@@ -29,8 +30,10 @@ from tilewright.schema.problem import Problem
 
 SOURCES = {"train": "firesim_training_data/firesim_results.csv", "test": "firesim_test_data/dataset.csv"}
 TARGETS = {"L3": "System", "L2": "Chip", "L1": "PECols", "L0": "PERows"}
-CACHED_WORDS = 2**19
-"""Bytes of the cache between DRAM and the scratchpad, which all transfers pass."""
+LINE, SETS, WAYS = 64, 1024, 8
+"""Bytes of a line, and shape, of the cache between DRAM and the scratchpad, which all transfers pass."""
+ORDER = "KRSCNQP"
+"""Loops over a tile in the scratchpad, outermost first. The hardware ignores the order of the mapping."""
 TENSORS = {"W": "Weights", "I": "Inputs", "O": "Outputs"}
 Row = dict[str, str]
 
@@ -110,6 +113,8 @@ def mapping_of(row: Row, problem: Problem) -> Mapping:
         entry["spatial_tile_sizes"] = divide([(name, trips) for name, trips, unrolled in loops if unrolled])
         entries.append(entry)
         outside = [(name, trips) for name, trips, unrolled in loops if not unrolled]
+        if level != "L3":
+            outside.sort(key=lambda loop: ORDER.index(loop[0]))
     last = {"target": "PERows", "temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
     return Mapping.model_validate({"entries": [*entries, last]})
 
@@ -131,8 +136,21 @@ def is_stated(row: Row) -> bool:
 
 
 def fits(problem: Problem, tile: dict[str, int], loops: list[tuple[str, int]]) -> bool:
-    """Return whether all tiles of these sizes fit in the cache, or no loop is left to visit them again."""
-    return not loops or sum(problem.tile_words(tensor, tile) for tensor in problem.tensors) <= CACHED_WORDS
+    """Return whether all tiles of these sizes fit in the cache, or no loop is left to visit them again.
+
+    A tile fills whole lines. Those of narrow tiles share few of the sets, if the rows of the tensor are far apart.
+    """
+    used = 0
+    for tensor in problem.tensors:
+        along = "C" if tensor.role == "input" else "K"
+        run, row = tile[along], problem.dimensions[along]
+        words = problem.tile_words(tensor, tile)
+        lines = words // run * -(-run // LINE) if run < row else -(-words // LINE)
+        sets = min(SETS, -(-run // LINE) * (LINE * SETS // math.gcd(row, LINE * SETS))) if run < row else SETS
+        if lines > WAYS * sets:
+            return not loops
+        used += lines
+    return not loops or used <= WAYS * SETS
 
 
 def main(dosa: Path, output: Path) -> None:
