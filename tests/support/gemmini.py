@@ -19,23 +19,25 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 
 SOURCES = {"train": "firesim_training_data/firesim_results.csv", "test": "firesim_test_data/dataset.csv"}
-TARGETS = {"L3": "System", "L2": "Chip", "L1": "PECols", "L0": "PERows"}
-LINE, SETS, WAYS = 64, 1024, 8
-"""Bytes of a line, and shape, of the cache between DRAM and the scratchpad, which all transfers pass."""
-ORDER = "KRSCNQP"
-"""Loops over a tile in the scratchpad, outermost first. The hardware ignores the order of the mapping."""
-TENSORS = {"W": "Weights", "I": "Inputs", "O": "Outputs"}
+LANES = 16
+LINE, SETS, WAYS, SLACK = 64, 1024, 8, 1.39
+"""Bytes of a line, and shape of the cache between DRAM and the scratchpad, which all transfers pass."""
+STEPS = "KRSC", "NQP"
+"""Loops over a tile in the scratchpad: over the weights in the array, and of each of them."""
+TENSORS = "Inputs", "Weights", "Outputs"
 Row = dict[str, str]
+Sizes = dict[str, int]
+Loops = Sequence[tuple[str, int]]
 
 
 def problem_of(row: Row) -> Problem:
@@ -61,62 +63,86 @@ def architecture() -> Architecture:
         shared = {"shared_bandwidth_words_per_cycle": rate} if rate else {}
         return {"name": name, "word_bits": bits, "holds": holds, **energies, **shared}
 
-    runs = {"words": 64, "cycles": 1}
+    runs = {"words": LINE, "cycles": 1}
+    passed = {"prefetch": "through", "requests": runs | {"along": ["K", "C"], "cycles": 6, "return_cycles": 30}}
     fetched = {"requests": runs | {"along": ["K", "C"]}, "reload": True, "prefetch": "next", "step_cycles": 256}
-    stored = {"requests": runs | {"along": ["K"], "words": 16}}
+    stored = {"requests": runs | {"along": ["K"], "words": LANES, "cycles": 4}}
     operands = memory("Scratchpad", 8, None, ["input", "weight"]) | {"timing": fetched}
     clusters = [
-        {"name": "System", "memories": [memory("DRAM", 8, 8.0) | {"technology": "dram"}]},
-        {"name": "L2", "memories": [memory("Cache", 8, 8.0) | {"timing": {"prefetch": "none"}}]},
-        {"name": "Chip", "memories": [operands], "fanout": {"size": 16}},
+        {"name": "System", "memories": [memory("DRAM", 8, None) | {"technology": "dram"}]},
+        {"name": "L2", "memories": [memory("Cache", 8, 10.0) | {"timing": passed}]},
+        {"name": "Chip", "memories": [operands], "fanout": {"size": LANES}},
         {
             "name": "PECols",
-            "memories": [memory("Accumulator", 32, 2.0, ["output"]) | {"timing": stored}],
-            "fanout": {"size": 16, "axis": "Y"},
+            "memories": [memory("Accumulator", 32, None, ["output"]) | {"timing": stored}],
+            "fanout": {"size": LANES, "axis": "Y"},
         },
         {"name": "PERows", "memories": [memory("Registers", 8, None, ["weight"])]},
     ]
-    instruction = {"memory": "Scratchpad", "dimensions": ["P"], "iterations": 16, "cycles": 4}
+    instruction = {"memory": "Scratchpad", "dimensions": ["P"], "iterations": LANES, "cycles": 4}
+    instruction |= {"load_cycles": LANES, "issue_cycles": 8}
     compute = {"energy_per_operation_pj": 1.0, "word_bits": 8, "instruction": instruction}
     return Architecture.model_validate({"name": "gemmini", "clusters": clusters, "compute": compute})
 
 
 def mapping_of(row: Row, problem: Problem) -> Mapping:
-    """Read `L3[WIO] K48 - L2[WI] N1 K16X - ...`: loops of each level, outermost first; X marks unrolled ones.
+    """Read the loops outside the scratchpad of `L3[WIO] K48 - L2[WI] N1 K16X - ...`, and the tile there.
 
-    The cache keeps the largest tiles that fit and that inner loops of DRAM visit again.
+    The array divides a tile by itself: up to 16 channels and filters, and then the loops of `STEPS`. The cache keeps the largest
+    tiles that fit and that inner loops of DRAM visit again. If all tensors fit, they are there since the run before. Other
+    tensors pass through the cache in each step.
     """
     tile = {name: int(row[f"prob.{name}"]) for name in "RSPQCKN"}
     entries: list[dict[str, Any]] = []
-    outside: list[tuple[str, int]] = []
-    around: list[tuple[str, int]] = []
 
-    def divide(loops: list[tuple[str, int]]) -> dict[str, int]:
-        for name, trips in loops:
-            assert tile[name] % trips == 0
-            tile[name] //= trips
-        return dict(tile)
+    def enter(target: str, keep: Sequence[str] | None, loops: Loops, unrolled: Loops = ()) -> None:
+        outer, inner = (divided(tile, loops), divided(tile, [*loops, *unrolled]))
+        sizes = {"temporal_tile_sizes": outer, "spatial_tile_sizes": inner}
+        entries.append({"target": target, "keep": keep, "temporal_order": [name for name, _ in loops], **sizes})
+        tile.update(inner)
 
-    for part in row["mapping.mapping"].split(" - "):
-        head, *words = part.split()
-        level, kept = re.fullmatch(r"(L\d)\[(\w*)\]", head).groups()  # type: ignore[union-attr]
-        loops = [(word[0], int(word[1:].removesuffix("X")), word.endswith("X")) for word in words]
-        entry: dict[str, Any] = {"target": TARGETS[level], "keep": [TENSORS[each] for each in kept]}
-        while level == "L2" and not fits(problem, tile, outside):
-            around.append(outside.pop(0))
-            divide(around[-1:])
-        if level == "L2":
-            cached: dict[str, Any] = {"target": "L2", "keep": [*TENSORS.values()]}
-            cached |= {"temporal_order": [name for name, _ in around], "temporal_tile_sizes": dict(tile)}
-            entries.append(cached | {"spatial_tile_sizes": dict(tile)})
-        entry |= {"temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
-        entry["spatial_tile_sizes"] = divide([(name, trips) for name, trips, unrolled in loops if unrolled])
-        entries.append(entry)
-        outside = [(name, trips) for name, trips, unrolled in loops if not unrolled]
-        if level != "L3":
-            outside.sort(key=lambda loop: ORDER.index(loop[0]))
-    last = {"target": "PERows", "temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
-    return Mapping.model_validate({"entries": [*entries, last]})
+    loops = [(word[0], int(word[1:])) for word in row["mapping.mapping"].split(" - ")[0].split()[1:]]
+    cached, around, inside = cached_tiles(problem, tile, loops)
+    streamed = [name for name in TENSORS if name not in cached]
+    enter("System", TENSORS if around or streamed else (), ())
+    enter("L2", cached, around)
+    if streamed:
+        enter("L2", streamed, inside)
+    step = divided(tile, () if streamed else inside)
+    lanes = {name: max(part for part in range(1, LANES + 1) if step[name] % part == 0) for name in "CK"}
+    enter("Chip", TENSORS[:2], () if streamed else inside, [("K", lanes["K"])])
+    enter("PECols", TENSORS[2:], (), [("C", lanes["C"])])
+    enter("PERows", TENSORS[1:2], [(name, tile[name]) for name in STEPS[0]])
+    enter("PERows", None, [(name, tile[name]) for name in STEPS[1]])
+    return Mapping.model_validate({"entries": entries})
+
+
+def divided(tile: Sizes, loops: Loops) -> Sizes:
+    """Return the tile inside loops."""
+    inside = dict(tile)
+    for name, trips in loops:
+        assert inside[name] % trips == 0
+        inside[name] //= trips
+    return inside
+
+
+def cached_tiles(problem: Problem, sizes: Sizes, loops: Loops) -> tuple[list[str], Loops, Loops]:
+    """Return the tensors that the cache keeps, and the loops outside and inside of their tiles."""
+    inside, around, tile = [*loops], list[tuple[str, int]](), dict(sizes)
+    step = divided(tile, loops)
+    kept = [tensor for tensor in problem.tensors if fits(problem, [tensor], step)]
+    while inside and not fits(problem, kept, tile):
+        name, trips = inside.pop(0)
+        tile[name] //= trips
+        line = max(
+            part for part in range(1, trips + 1) if trips % part == 0 and part * tile[name] <= max(tile[name], LINE)
+        )
+        wide = tile | {name: tile[name] * line}
+        if name in "CK" and fits(problem, kept, wide):  # tiles of neighbouring steps share lines
+            inside, trips = [(name, line), *inside], trips // line
+            return [tensor.name for tensor in kept], [*around, (name, trips)], inside
+        around.append((name, trips))
+    return [tensor.name for tensor in kept], around, inside
 
 
 def is_stated(row: Row) -> bool:
@@ -135,22 +161,24 @@ def is_stated(row: Row) -> bool:
     return size["P"] == size["Q"] > 1 and size["R"] == size["S"] and size["R"] % 2 == 1
 
 
-def fits(problem: Problem, tile: dict[str, int], loops: list[tuple[str, int]]) -> bool:
-    """Return whether all tiles of these sizes fit in the cache, or no loop is left to visit them again.
+def fits(problem: Problem, tensors: Sequence[Tensor], tile: Sizes) -> bool:
+    """Return whether the cache has room for tiles of these sizes.
 
-    A tile fills whole lines. Those of narrow tiles share few of the sets, if the rows of the tensor are far apart.
+    A tile fills whole lines. If it is narrow and the rows of its tensor are far apart, they share few of the sets. A word to be
+    used again is then evicted at random: with `SLACK` times the lines of the cache, half of them.
     """
     used = 0
-    for tensor in problem.tensors:
+    for tensor in tensors:
         along = "C" if tensor.role == "input" else "K"
-        run, row = tile[along], problem.dimensions[along]
-        words = problem.tile_words(tensor, tile)
-        lines = words // run * -(-run // LINE) if run < row else -(-words // LINE)
-        sets = min(SETS, -(-run // LINE) * (LINE * SETS // math.gcd(row, LINE * SETS))) if run < row else SETS
-        if lines > WAYS * sets:
-            return not loops
+        run, row, words = tile[along], problem.dimensions[along], problem.tile_words(tensor, tile)
+        lines, sets = -(-words // LINE), SETS
+        if run < row:
+            lines = words // run * -(-run // LINE)
+            sets = min(SETS, -(-run // LINE) * (LINE * SETS // math.gcd(row, LINE * SETS)))
+        if lines > SLACK * WAYS * sets:
+            return False
         used += lines
-    return not loops or used <= WAYS * SETS
+    return used <= SLACK * WAYS * SETS
 
 
 def main(dosa: Path, output: Path) -> None:

@@ -42,7 +42,8 @@ def cases(draw: st.DrawFn, timed: bool) -> Case:
 
 
 def untimed(architecture: Architecture) -> Architecture:
-    """Return the architecture with neutral values, except for the latencies of networks."""
+    """Return the architecture with neutral values, except for the latencies of networks, and limits of passing words."""
+    architecture = MODEL.priced(architecture)
     changes: dict[str, object] = {f"{memory.name}.timing": {} for memory in architecture.memories}
     return architecture.replace(
         changes | {"compute.fill_drain_cycles": 0, "compute.start_cycles": 0, "compute.instruction": None}
@@ -57,7 +58,7 @@ def simulated(problem: Problem, architecture: Architecture, mapping: Mapping) ->
         for level, entry in enumerate(counts.entries.tolist())
         for at, name in enumerate(problem.tensor_names)
     }
-    return Simulation(problem, architecture, mapping, words, float(counts.compute_cycles[0])).run()
+    return Simulation(problem, MODEL.priced(architecture), mapping, words, float(counts.compute_cycles[0])).run()
 
 
 def check(problem: Problem, architecture: Architecture, mapping: Mapping) -> str:
@@ -97,6 +98,7 @@ def triples(count: int, number: int) -> Counter[str]:
 
 def timed(architecture: Document, rng: Random) -> Document:
     """Give most memories a timing, and some arrays a fill and drain, or instructions."""
+    requests = {"along": list("KMCPQ"), "cycles": 2, "return_cycles": rng.choice((1, 2, 5))}
     memories = [memory for cluster in architecture["clusters"] for memory in cluster.get("memories", ())]
     for memory in memories:
         if rng.random() < 0.8:
@@ -107,14 +109,17 @@ def timed(architecture: Document, rng: Random) -> Document:
                 "reload": rng.random() < 0.3,
                 "step_cycles": rng.choice((0, 0, 5, 30)),
                 "rows": rng.choice((None, None, {"words": 6, "miss_cycles": 9, "banks": rng.choice((1, 2))})),
-                "requests": rng.choice((None, {"along": list("KMCPQ"), "words": rng.choice((2, 8)), "cycles": 2})),
+                "requests": rng.choice((None, requests | {"words": rng.choice((2, 8))})),
             }
+            if rng.random() < 0.2:
+                memory["timing"] |= {"prefetch": "through", "reload": False, "step_cycles": 0}
     architecture["compute"]["fill_drain_cycles"] = rng.choice((0, 0, 5, 40))
     architecture["compute"]["start_cycles"] = rng.choice((0, 0, 50))
     if rng.random() < 0.3:
         names = rng.sample("NKCPQRSM", 4)
         own = {"memory": rng.choice(memories)["name"], "dimensions": names, "iterations": rng.choice((2, 4))}
-        architecture["compute"]["instruction"] = own | {"cycles": rng.choice((3, 8))}
+        paces = {"load_cycles": rng.choice((0, 12)), "issue_cycles": rng.choice((0, 6))}
+        architecture["compute"]["instruction"] = own | paces | {"cycles": rng.choice((3, 8))}
     return architecture
 
 

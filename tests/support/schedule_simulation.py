@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import product
 
 from tilewright.schema.architecture import Architecture, Memory
@@ -38,10 +39,16 @@ class Held:
     """Cycles of the requests for a transfer, inwards and back."""
     again: bool
     """Whether every step loads it."""
+    before: list[tuple[Held, float]] = field(default_factory=list)
+    """Transfers whose words pass through the source, and the part of one that this transfer waits for; innermost first."""
 
     @property
     def kind(self) -> str:
         return self.target.timing.prefetch
+
+    @property
+    def transfers(self) -> int:
+        return sum(self.arrives(step) for step in range(len(self.positions)))
 
     def arrives(self, step: int) -> bool:
         return step == 0 or self.again or self.positions[step] != self.positions[step - 1]
@@ -70,10 +77,10 @@ class Simulation:
         self.nearest: list[list[Position]] = []
         self.least: list[int] = []
         self.moved: dict[str, list[float]] = {}
+        passing = defaultdict[str, list[Held]](list)
         for storage in self.storage:
             outside = [loop for loop in loops if loop.entry <= storage]
             steps = list(product(*(range(loop.trips) for loop in outside)))
-            self.steps.append(steps)
             held, nearest = [], []
             for name in entries[storage].keep or ():
                 tensor = problem.tensor(name)
@@ -84,12 +91,28 @@ class Simulation:
                 nearest.append(positions)
                 outer = [number for number in range(storage) if name in (entries[number].keep or ())]
                 if outer:
-                    held.append(self._hold(problem, mapping, name, outer[-1], storage, positions, words))
-            self.held.append(held)
+                    mine = self._hold(problem, mapping, name, outer[-1], storage, positions, words)
+                    if mine.kind == "through":
+                        passing[name].append(mine)
+                    else:
+                        mine.before = [
+                            (each, each.transfers / mine.transfers) for each in reversed(passing.pop(name, []))
+                        ]
+                        held.append(mine)
             cluster = architecture.cluster(entries[storage].target)
             homes = [cluster.memory_for(problem.tensor(name)) for name in entries[storage].keep or ()]
-            self.least.append(max([0, *(home.timing.step_cycles for home in homes if home)]))
             self.nearest = nearest
+            innermost = storage == self.storage[-1]
+            if homes and all(home and home.timing.prefetch == "through" for home in homes) and not innermost:
+                assert not held
+                continue
+            self.steps.append(steps)
+            self.held.append(held)
+            self.least.append(max([0, *(home.timing.step_cycles for home in homes if home)]))
+        for each in (each for those in passing.values() for each in those):  # no inner memory asks for them
+            (read, filled, updated), asked, times = each.words, sum(each.requests), each.transfers
+            read, asked = (read, asked) if read + filled > 0 else (0.0, each.requests[1])
+            self._add(each.source.name, [times * read, times * updated, times * asked])
         self.compute_cycles = compute_cycles / len(self.steps[-1])
         if architecture.compute.instruction is not None:
             self.compute_cycles *= self._issued(problem, mapping, architecture.compute.instruction)
@@ -105,11 +128,15 @@ class Simulation:
         for loop in mapping.loops():
             if loop.entry > last and not loop.spatial and known and loop.dimension == known[0]:
                 left *= loop.trips
-        needed, spent = left * each, 0
+        needed, spent, took, issued = left * each, 0, 0, 0
         while left > 0:
             covered = min(left, instruction.iterations)
-            spent, left = spent + max(covered * each, instruction.cycles), left - covered
-        return spent / needed
+            took = max(covered * each, instruction.cycles)
+            spent, left, issued = spent + took, left - covered, issued + instruction.issue_cycles
+        kept = sum(self._is_new(step) for step in range(len(self.steps[-1])))
+        total = math.prod(loop.trips for loop in mapping.loops() if not loop.spatial)
+        times = total * each / needed / kept  # until the nearest tiles change
+        return max(times * spent + max(0, instruction.load_cycles - took), times * issued) / (times * needed)
 
     def _hold(
         self,
@@ -144,11 +171,12 @@ class Simulation:
             for rank in tensor.projection:
                 whole *= max(sum(step * (sizes[each] - 1) for each, step in rank.terms.items()), 0) + 1
             read, filled = read * whole / filled, whole
-        moved = bursts(read), filled * target.words_of(tensor), bursts(updated)
-        runs = [self._requests(mapping, tensor, (outer, inner), values) for values in (read, updated)]
+        stored = 0.0 if target.timing.prefetch == "through" else filled
+        moved = bursts(read), stored * target.words_of(tensor), bursts(updated)
+        runs = [self._requests(mapping, tensor, (outer, inner), *moving) for moving in ((read, False), (updated, True))]
         return Held(name, source, target, latency, positions, moved, (runs[0], runs[1]), again)
 
-    def _requests(self, mapping: Mapping, tensor: Tensor, ends: tuple[int, int], values: float) -> float:
+    def _requests(self, mapping: Mapping, tensor: Tensor, ends: tuple[int, int], values: float, back: bool) -> float:
         """Return the cycles of the requests for so many values of a tensor between two storage entries."""
         outer, inner = ends
         source, target = (self.architecture.cluster(mapping.entries[end].target).memory_for(tensor) for end in ends)
@@ -171,7 +199,9 @@ class Simulation:
         while words > 0:
             pieces, words = pieces + 1, words - target.timing.requests.words
         opened = self._opened(source, run * source.words_of(tensor))
-        return values / run * (pieces * target.timing.requests.cycles + opened)
+        asks = target.timing.requests
+        each = asks.return_cycles if back and asks.return_cycles is not None else asks.cycles
+        return values / run * (pieces * each + opened)
 
     def _opened(self, source: Memory, words: float) -> float:
         """Return the cycles that opening the rows of a run adds to moving its words."""
@@ -220,26 +250,46 @@ class Simulation:
         return now
 
     def _compute(self, step: int, now: float) -> float:
-        new = step == 0 or any(positions[step] != positions[step - 1] for positions in self.nearest)
-        return now + self.compute_cycles + (self.architecture.compute.fill_drain_cycles if new else 0)
+        return now + self.compute_cycles + (self.architecture.compute.fill_drain_cycles if self._is_new(step) else 0)
+
+    def _is_new(self, step: int) -> bool:
+        return step == 0 or any(positions[step] != positions[step - 1] for positions in self.nearest)
 
     def _transfer(self, level: int, kind: str, arriving: int | None, leaving: int | None) -> float:
         """Return the cycles of moving the tiles that arrive for one step and those that leave after another."""
+        mine = [(held, held, 1.0) for held in self.held[level] if held.kind == kind]
+        mine += [(held, each, part) for held, _, _ in mine for each, part in held.before]
+        return sum(
+            self._move([one for one in mine if place(one) == at], arriving, leaving)
+            for at in range(1 + max((place(one) for one in mine), default=0))
+        )
+
+    def _move(self, those: list[tuple[Held, Held, float]], arriving: int | None, leaving: int | None) -> float:
+        """Return the cycles of transfers at the same time: of a tile that changes, or a part of what passes on to it."""
         reads, writes, asked = (defaultdict[str, float](float) for _ in range(3))
-        busy, latency = 0.0, 0
-        mine = [held for held in self.held[level] if held.kind == kind]
-        for held in mine:
-            read, filled, updated = held.words
-            if arriving is not None and held.arrives(arriving) and read + filled > 0:
+        busy, latency = 0.0, 0.0
+        for tile, held, part in those:
+            read, filled, updated = (part * amount for amount in held.words)
+            if arriving is not None and tile.arrives(arriving) and read + filled > 0:
                 reads[held.source.name] += read
-                asked[held.source.name] += held.requests[0]
+                asked[held.source.name] += part * held.requests[0]
                 writes[held.target.name] += filled
-                latency = max(latency, held.latency)
-            if leaving is not None and held.leaves(leaving):
+                latency = max(latency, part * held.latency)
+            if leaving is not None and tile.leaves(leaving):
                 writes[held.source.name] += updated
-                asked[held.source.name] += held.requests[1]
-        for name in {each.name for held in mine for each in (held.source, held.target)}:
+                asked[held.source.name] += part * held.requests[1]
+        for name in {memory.name for _, held, _ in those for memory in (held.source, held.target)}:
             amounts = reads[name], writes[name], asked[name]
             busy = max(busy, self._busy(name, *amounts))
-            self.moved[name] = [sum(pair) for pair in zip(self.moved.get(name, [0.0] * 3), amounts, strict=True)]
+            self._add(name, amounts)
         return busy + latency
+
+    def _add(self, name: str, amounts: Sequence[float]) -> None:
+        """Count words and requests of a memory."""
+        self.moved[name] = [sum(pair) for pair in zip(self.moved.get(name, [0.0] * 3), amounts, strict=True)]
+
+
+def place(one: tuple[Held, Held, float]) -> int:
+    """Return how many transfers come between a tile and the words that pass on to it."""
+    tile, held, _ = one
+    return next((at for at, (each, _) in enumerate(tile.before, 1) if each is held), 0)

@@ -78,6 +78,10 @@ class ComposedModel(ABC):
         """Return the architecture that the counting model sees: with prices of one's own, for example."""
         return architecture
 
+    def is_monotone(self, architecture: Architecture) -> bool:
+        """Return whether `limits` are `monotone` on an architecture."""
+        return self.monotone
+
     @abstractmethod
     def limits(self, counts: AccessBatch) -> Iterable[CycleLimit]:
         """Return further limits on the cycles of each mapping."""
@@ -176,7 +180,8 @@ class ComposedEvaluator(BatchEvaluator):
         relaxation = self.counting.relaxation(skeleton, keeps) if isinstance(self.counting, Relaxable) else None
         if relaxation is None:
             return None
-        return replace(relaxation, exact=False, order_matters=relaxation.order_matters or not self.model.monotone)
+        monotone = self.model.is_monotone(self.architecture)
+        return replace(relaxation, exact=False, order_matters=relaxation.order_matters or not monotone)
 
 
 def slowed(architecture: Architecture, report: Report, more: list[Limit]) -> Report:

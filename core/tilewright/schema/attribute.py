@@ -83,7 +83,13 @@ NETWORK = Attribute("network", "its network has {field}: {value}")
 MESHES = Attribute("mesh", "its network has meshes", capability="meshes")
 TIMING = Attribute("timing", "it states a timing", loss=3, capability="timing")
 UNITS = Attribute("units", "it has vector units")
-INSTRUCTIONS = replace(TIMING, concerns=lambda unit, _: unit.instruction.cycles > unit.cycles_per_operation)
+INSTRUCTIONS = replace(
+    TIMING,
+    concerns=lambda unit, _: (
+        unit.instruction.cycles > unit.cycles_per_operation
+        or unit.instruction.load_cycles + unit.instruction.issue_cycles > 0
+    ),
+)
 SPARSE = Attribute("sparse", "it has formats or savings for sparse tensors", loss=3)
 """Cost models without the capability refuse sparse hardware as a whole (`Capabilities.judge_hardware`)."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tilewright.schema.problem import Name
 from tilewright.schema.quantities import Count
@@ -20,6 +20,8 @@ class Requests(Model):
     """Largest number of words in one request."""
     cycles: Count
     """Cycles that a request takes in the outer memory, in addition to those of its words."""
+    return_cycles: Count | None = None
+    """Cycles that a request takes which returns a tile; None: `cycles`."""
 
 
 class Rows(Model):
@@ -39,8 +41,11 @@ class Timing(Model):
     The defaults delay nothing. Only cost models with the capability `timing` count other values.
     """
 
-    prefetch: Literal["any", "next", "none"] = "any"
-    """Tiles that arrive during the work on the current ones: any number, the next ones (double buffering), or none."""
+    prefetch: Literal["any", "next", "none", "through"] = "any"
+    """Tiles that arrive during the work on the current ones: any number, the next ones (double buffering), or none.
+
+    Words that pass `through` arrive with the tiles of the next inner memory, which ask for them.
+    """
     burst_words: Count = 1
     """Words of one burst; a transfer from this memory moves whole bursts."""
     latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
@@ -54,6 +59,14 @@ class Timing(Model):
     step_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
     """Least cycles of a step, which its commands take."""
 
+    @model_validator(mode="after")
+    def _check_passing(self) -> Self:
+        if self.prefetch == "through" and (self.reload or self.step_cycles):
+            raise ValueError(
+                "prefetch: through has no steps; take reload and step_cycles away, or choose another prefetch"
+            )
+        return self
+
 
 class Instruction(Model):
     """Instructions of an array: the shortest time of one, and the iterations that one covers (docs/cycles.md)."""
@@ -65,4 +78,8 @@ class Instruction(Model):
     iterations: Count
     """Largest number of its iterations in one instruction."""
     cycles: Count
-    """Least cycles of one instruction, as issue and preloading of weights demand."""
+    """Least cycles of one instruction."""
+    load_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    """Least cycles of the last instruction before the tiles nearest to the array change, in which the next ones are loaded."""
+    issue_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    """Cycles to issue one instruction, while earlier ones work: those between two such changes take at least their sum."""

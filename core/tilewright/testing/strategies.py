@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -86,25 +87,30 @@ def problems(draw: st.DrawFn, max_dimensions: int = 6, max_macs: int = 4096, max
     return Problem.model_validate({"name": "random", "dimensions": sizes, "tensors": tensors})
 
 
-TIMINGS = st.builds(
-    Timing,
-    prefetch=st.sampled_from(["any", "next", "next", "none"]),
-    burst_words=st.sampled_from([1, 1, 3, 8]),
-    latency_cycles=st.sampled_from([0, 0, 2, 20]),
-    reload=st.sampled_from([False, False, True]),
-    requests=st.none()
+_SENT: dict[str, st.SearchStrategy[Any]] = {
+    "burst_words": st.sampled_from([1, 1, 3, 8]),
+    "latency_cycles": st.sampled_from([0, 0, 2, 20]),
+    "requests": st.none()
     | st.builds(
         Requests,
         along=st.permutations(_LETTERS).map(lambda letters: tuple(letters[:4])),
         words=st.sampled_from([1, 3, 64]),
         cycles=st.sampled_from([1, 3]),
+        return_cycles=st.sampled_from([None, None, 4]),
     ),
-    rows=st.none()
+    "rows": st.none()
     | st.builds(
         Rows, words=st.sampled_from([2, 16]), miss_cycles=st.sampled_from([1, 9]), banks=st.sampled_from([1, 2, 4])
     ),
+}
+_FETCHED = st.builds(
+    Timing,
+    prefetch=st.sampled_from(["any", "next", "next", "none"]),
+    reload=st.sampled_from([False, False, True]),
     step_cycles=st.sampled_from([0, 0, 7, 50]),
+    **_SENT,
 )
+TIMINGS = _FETCHED | _FETCHED | st.builds(Timing, prefetch=st.just("through"), **_SENT)
 """Timings of memories."""
 
 
@@ -175,6 +181,8 @@ def architectures(
                     dimensions=st.permutations(_LETTERS).map(tuple),
                     iterations=st.integers(1, 4),
                     cycles=st.integers(1, 9),
+                    load_cycles=st.sampled_from([0, 0, 12]),
+                    issue_cycles=st.sampled_from([0, 0, 6]),
                 )
             ),
         )

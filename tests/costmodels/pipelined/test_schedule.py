@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 from support.pipelined import MODEL, TIMELOOP, Case, cases, check, untimed
 from tilewright.application.run.evaluation import build_model
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.timing import Timing
+
+RATES = "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle"
 
 
 @given(cases(timed=True))
@@ -95,27 +99,18 @@ def test_waiting_costs_cycles_and_leakage_alone(case: Case) -> None:
         # four words along P are two requests each way, of three cycles; a step has one word along K
         ({"prefetch": "none", "requests": {"along": ["P"], "words": 3, "cycles": 3}}, 8 * (10 + 8 + 10)),
         ({"prefetch": "none", "requests": {"along": ["C", "K"], "words": 3, "cycles": 3}}, 8 * (16 + 8 + 16)),
+        # requests that return a tile take five
+        ({"prefetch": "none", "requests": {"along": ["P"], "words": 3, "cycles": 3, "return_cycles": 5}}, 8 * 32),
     ],
 )
 def test_eight_steps_of_eight_cycles(timing: dict[str, object], cycles: int) -> None:
     """Copying: each step loads four words, works on them for eight cycles, and stores four."""
-    problem = Problem.model_validate(
-        {
-            "name": "copy",
-            "dimensions": {"K": 8, "C": 2, "P": 4},
-            "tensors": [
-                {"name": "I", "role": "input", "projection": ["K", "P"]},
-                {"name": "O", "role": "output", "projection": ["K", "P"]},
-            ],
-        }
-    )
     memory = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
-    rates = {"read_bandwidth_words_per_cycle": 1.0, "write_bandwidth_words_per_cycle": 1.0}
     architecture = Architecture.model_validate(
         {
             "name": "one",
             "clusters": [
-                {"name": "chip", "memories": [{"name": "DRAM", **memory, **rates}]},
+                {"name": "chip", "memories": [{"name": "DRAM", **memory, **dict.fromkeys(RATES, 1.0)}]},
                 {"name": "core", "memories": [{"name": "Buffer", **memory, "timing": timing}]},
             ],
             "compute": {"energy_per_operation_pj": 1.0},
@@ -130,7 +125,7 @@ def test_eight_steps_of_eight_cycles(timing: dict[str, object], cycles: int) -> 
             ]
         }
     )
-    report = MODEL.bind(problem, architecture).explain(mapping)
+    report = MODEL.bind(copying(), architecture).explain(mapping)
     assert (report.reasons, report.cycles) == ((), cycles)
 
 
@@ -156,6 +151,19 @@ def test_a_model_without_waits_refuses_them_by_name() -> None:
     assert build_model("pipelined").capabilities.judge_hardware(problem, architecture)
 
 
+def copying() -> Problem:
+    return Problem.model_validate(
+        {
+            "name": "copy",
+            "dimensions": {"K": 8, "C": 2, "P": 4},
+            "tensors": [
+                {"name": "I", "role": "input", "projection": ["K", "P"]},
+                {"name": "O", "role": "output", "projection": ["K", "P"]},
+            ],
+        }
+    )
+
+
 def build_problem() -> Problem:
     return Problem.model_validate(
         {
@@ -167,3 +175,64 @@ def build_problem() -> Problem:
             ],
         }
     )
+
+
+@pytest.mark.parametrize("cached", [1, 2, 8])
+def test_words_that_pass_through_a_cache_arrive_with_the_inner_tiles(cached: int) -> None:
+    """Each of eight steps waits 2 cycles for the cache and then 4 for DRAM, whatever tile the cache keeps."""
+    memory = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
+    rate = "shared_bandwidth_words_per_cycle"
+    clusters = [
+        {"name": "board", "memories": [{"name": "DRAM", **memory, **dict.fromkeys(RATES, 1.0)}]},
+        {"name": "chip", "memories": [{"name": "Cache", **memory, rate: 2.0, "timing": {"prefetch": "through"}}]},
+        {"name": "core", "memories": [{"name": "Buffer", **memory, "timing": {"prefetch": "next"}}]},
+    ]
+    compute = {"energy_per_operation_pj": 1.0}
+    architecture = Architecture.model_validate({"name": "cached", "clusters": clusters, "compute": compute})
+    entries = [
+        {"target": "board", "keep": ["I", "O"], "temporal_tile_sizes": {"K": 8, "C": 2, "P": 4}},
+        {"target": "chip", "keep": ["I", "O"], "temporal_tile_sizes": {"K": cached}},
+        {"target": "core", "keep": ["I", "O"], "temporal_tile_sizes": {"K": 1}},
+        {"target": "core", "temporal_order": ["P", "C"], "temporal_tile_sizes": {"C": 1, "P": 1}},
+    ]
+    mapping = Mapping.model_validate({"entries": entries})
+    evaluator = MODEL.bind(copying(), architecture)
+    report, relaxation = evaluator.explain(mapping), evaluator.relaxation(Skeleton.of(mapping))
+    assert (report.reasons, report.cycles) == ((), 6 + 8 * 8 + 6)
+    assert relaxation is not None and relaxation.order_matters
+
+
+def test_a_memory_that_words_pass_has_no_steps() -> None:
+    with pytest.raises(ValueError, match="take reload and step_cycles away"):
+        Timing(prefetch="through", step_cycles=5)
+
+
+@pytest.mark.parametrize(
+    ("positions", "rows", "cycles"),
+    [
+        (20, 3, 3 * 20 + 16 - 4),  # the last instruction has 4 iterations, and loads for 16 cycles
+        (4, 8, 8 * 8),  # eight instructions are issued in 64 cycles; they work for 32, and load for 12 more
+        (16, 1, 16),
+    ],
+)
+def test_instructions_are_issued_and_load_the_next_weights(positions: int, rows: int, cycles: int) -> None:
+    sizes = {"K": 5, "P": positions, "Q": rows}
+    tensors = [
+        {"name": "W", "role": "weight", "projection": ["K"]},
+        {"name": "O", "role": "output", "projection": ["K", "P", "Q"]},
+    ]
+    problem = Problem.model_validate({"name": "scaled", "dimensions": sizes, "tensors": tensors})
+    memory = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
+    registers = {"name": "Registers", "holds": ["weight"], **memory}
+    instruction = {"memory": "Buffer", "dimensions": ["P"], "iterations": 16, "cycles": 4}
+    instruction |= {"load_cycles": 16, "issue_cycles": 8}
+    clusters = [{"name": "chip", "memories": [{"name": "Buffer", **memory}]}, {"name": "core", "memories": [registers]}]
+    compute = {"energy_per_operation_pj": 1.0, "instruction": instruction}
+    architecture = Architecture.model_validate({"name": "array", "clusters": clusters, "compute": compute})
+    entries = [
+        {"target": "chip", "keep": ["W", "O"], "temporal_tile_sizes": sizes},
+        {"target": "core", "keep": ["W"], "temporal_tile_sizes": sizes | {"K": 1}},
+        {"target": "core", "temporal_order": ["Q", "P"], "temporal_tile_sizes": dict.fromkeys(sizes, 1)},
+    ]
+    report = MODEL.bind(problem, architecture).explain(Mapping.model_validate({"entries": entries}))
+    assert (report.reasons, report.cycles) == ((), 5 * cycles)

@@ -9,6 +9,7 @@ import numpy as np
 from tilewright.plugin.composed import ComposedModel, CycleLimit
 from tilewright.plugin.counts import AccessBatch
 from tilewright.prices import is_limited, prices_of
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.pipelined.schedule import Traffic, schedule_cycles
 
@@ -18,7 +19,8 @@ class PipelinedModel(ComposedModel):
 
     `start_cycles` come on top of both.
 
-    Mappings are scheduled one at a time. Fewer words never take more cycles (docs/optimal.md, Lemma 2).
+    Mappings are scheduled one at a time. Fewer words never take more cycles (docs/optimal.md, Lemma 2), except where
+    `is_monotone` says so.
     """
 
     name = "pipelined"
@@ -27,6 +29,25 @@ class PipelinedModel(ComposedModel):
 
     def __init__(self, options: TimeloopOptions) -> None:
         self.counting_options = options.model_dump()
+
+    def priced(self, architecture: Architecture) -> Architecture:
+        """Return the architecture, with the shared bandwidths of passing words as limits in each direction."""
+        changes: dict[str, object] = {}
+        for memory in passing_memories(architecture):
+            if (shared := memory.shared_bandwidth_words_per_cycle) is not None:
+                changes[f"{memory.name}.shared_bandwidth_words_per_cycle"] = None
+                for way in ("read", "write"):
+                    name = f"{way}_bandwidth_words_per_cycle"
+                    changes[f"{memory.name}.{name}"] = min(shared, getattr(memory, name) or shared)
+        return architecture.replace(changes) if changes else architecture
+
+    def is_monotone(self, architecture: Architecture) -> bool:
+        """Return whether fewer words never take more cycles.
+
+        An even part of passing words may take more, and instructions between two changes of the innermost tiles.
+        """
+        told = architecture.compute.instruction
+        return not passing_memories(architecture) and not (told and (told.load_cycles or told.issue_cycles))
 
     def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
         """Yield the cycles of the schedule."""
@@ -42,3 +63,8 @@ class PipelinedModel(ComposedModel):
         yield CycleLimit(
             "schedule", "wait", cycles - 1e-6
         )  # sums of fractions may exceed whole cycles by rounding errors
+
+
+def passing_memories(architecture: Architecture) -> list[Memory]:
+    """Return the memories that words pass through."""
+    return [memory for memory in architecture.memories if memory.timing.prefetch == "through"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 
@@ -49,7 +49,7 @@ class TileTransfer:
     """Number of transfers."""
     source: str
     target: str
-    latency: int
+    latency: float
     read: float
     """Slices that one instance of the source reads, in whole bursts."""
     filled: float
@@ -60,6 +60,25 @@ class TileTransfer:
     """Cycles of the requests and the rows for `read` in the source."""
     updated_requests: float
     """Cycles of the requests and the rows for `updated`."""
+    outer: TileTransfer | None = None
+    """Transfer of an even part of the words that pass through the source."""
+
+    def times_over(self, factor: float) -> TileTransfer:
+        """Return the transfer of a multiple of its words."""
+        names = "latency", "read", "filled", "updated", "read_requests", "updated_requests"
+        return replace(self, **{name: getattr(self, name) * factor for name in names})
+
+    def passed_to(self, inner: TileTransfer) -> TileTransfer:
+        """Return the even part of all words that a transfer of an inner tile brings."""
+        part = self.times_over(self.times / inner.times)
+        outer = self.outer and self.outer.passed_to(inner)
+        return replace(part, innermost=inner.innermost, times=inner.times, outer=outer)
+
+    def chain(self) -> Iterator[TileTransfer]:
+        """Yield the transfer and the outer ones."""
+        yield replace(self, outer=None)
+        if self.outer:
+            yield from self.outer.chain()
 
 
 @dataclass(frozen=True)
@@ -84,10 +103,11 @@ def levels_of(
         traffic: its counts, by index in `holding`.
     """
     loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= holding[-1]]
-    levels = []
+    levels: list[LevelTransfers] = []
+    passing: dict[str, TileTransfer] = {}
+    first = 0
     for number, entry in enumerate(holding):
         outside = [loop for loop in loops if loop.entry <= entry]
-        own = tuple(loop.trips for loop in outside if number == 0 or loop.entry > holding[number - 1])
         tiles, cluster = [], architecture.cluster(mapping.entries[entry].target)
         kept = [cluster.memory_for(problem.tensor(name)) for name in mapping.entries[entry].keep or ()]
         for index, tensor in enumerate(problem.tensors):
@@ -113,25 +133,38 @@ def levels_of(
                 whole = problem.tile_words(tensor, mapping.entries[entry].temporal_tile_sizes)
                 read, filled = (read / filled * whole, whole) if filled else (read, filled)
             width = source.words_of(tensor)
-            cycles = request_cycles(problem, mapping, tensor, holding[parent], entry, source, target.timing.requests)
-            tiles.append(
-                TileTransfer(
-                    prefetch=target.timing.prefetch,
-                    innermost=innermost,
-                    times=math.prod(loop.trips for loop in outside[: innermost + 1]),
-                    source=source.name,
-                    target=target.name,
-                    latency=source.timing.latency_cycles
-                    + sum(passed.fanout.network.latency_cycles for passed in architecture.clusters[ends[0] : ends[1]]),
-                    read=in_bursts(read * width, source.timing.burst_words) * source.slices_per_word,
-                    filled=filled * target.slices_of(tensor),
-                    updated=in_bursts(updated * width, source.timing.burst_words) * source.slices_per_word,
-                    read_requests=read * cycles,
-                    updated_requests=updated * cycles,
-                )
+            requests = target.timing.requests
+            asked, returned = request_cycles(problem, mapping, tensor, holding[parent], entry, source, requests)
+            passes = target.timing.prefetch == "through"
+            tile = TileTransfer(
+                prefetch=target.timing.prefetch,
+                innermost=innermost,
+                times=math.prod(loop.trips for loop in outside[: innermost + 1]),
+                source=source.name,
+                target=target.name,
+                latency=source.timing.latency_cycles
+                + sum(passed.fanout.network.latency_cycles for passed in architecture.clusters[ends[0] : ends[1]]),
+                read=in_bursts(read * width, source.timing.burst_words) * source.slices_per_word,
+                filled=0.0 if passes else filled * target.slices_of(tensor),
+                updated=in_bursts(updated * width, source.timing.burst_words) * source.slices_per_word,
+                read_requests=read * asked,
+                updated_requests=updated * returned,
             )
-        step_cycles = max((memory.timing.step_cycles for memory in kept if memory is not None), default=0)
-        levels.append(LevelTransfers(len(outside) - len(own), own, tuple(tiles), step_cycles))
+            outer = passing.pop(tensor.name, None)
+            tile = replace(tile, outer=outer and outer.passed_to(tile))
+            if passes:
+                passing[tensor.name] = tile
+            else:
+                tiles.append(tile)
+        timings = [memory.timing for memory in kept if memory is not None]
+        if entry == holding[-1]:
+            tiles += [replace(tile, prefetch="any") for tile in passing.values()]
+        elif timings and all(timing.prefetch == "through" for timing in timings):
+            continue
+        step_cycles = max((timing.step_cycles for timing in timings), default=0)
+        trips = tuple(loop.trips for loop in outside[first:])
+        levels.append(LevelTransfers(first, trips, tuple(tiles), step_cycles))
+        first = len(outside)
     return levels
 
 
@@ -148,15 +181,16 @@ def request_cycles(
     inner: int,
     source: Memory,
     requests: Requests | None,
-) -> float:
-    """Return the cycles of requests and rows per value that moves between two storage entries.
+) -> tuple[float, float]:
+    """Return the cycles of requests and rows per value that moves between two storage entries, inwards and back.
 
     Without requests, a tile is one run. A run of requests spans the tiles of all sub-clusters, so it contains their
     unrolled loops.
     """
     if requests is None:
         values = problem.tile_words(tensor, mapping.entries[inner].temporal_tile_sizes)
-        return row_cycles(source, values * source.words_of(tensor)) / values
+        opened = row_cycles(source, values * source.words_of(tensor)) / values
+        return opened, opened
     along = next((name for name in requests.along if name in tensor.dimensions), None)
     values = math.prod(
         loop.trips
@@ -164,7 +198,9 @@ def request_cycles(
         if loop.dimension == along and (loop.entry > inner or (loop.spatial and loop.entry >= outer))
     )
     words = values * source.words_of(tensor)
-    return (math.ceil(words / requests.words) * requests.cycles + row_cycles(source, words)) / values
+    count, opened = math.ceil(words / requests.words), row_cycles(source, words)
+    asked, returned = requests.cycles, requests.return_cycles or requests.cycles
+    return (count * asked + opened) / values, (count * returned + opened) / values
 
 
 def row_cycles(source: Memory, words: float) -> float:
@@ -191,10 +227,13 @@ def transfer_cycles(
     """Return the cycles in which tiles arrive at one boundary and leave at another; None: none do.
 
     Transfers share the bandwidths of their memories, and send their requests in sequence. Different memories work at
-    the same time.
+    the same time. Words that pass through a memory arrive there first.
     """
+    tiles = list(tiles)
+    outer = [tile.outer for tile in tiles if tile.outer]
+    before = transfer_cycles(outer, prices, arriving, leaving, latency) if outer else 0.0
     read, written, asked = (defaultdict[str, float](float) for _ in range(3))
-    waits = 0
+    waits = 0.0
     for tile in tiles:
         if arriving is not None and arriving <= tile.innermost and (tile.read or tile.filled):
             read[tile.source] += tile.read
@@ -206,7 +245,7 @@ def transfer_cycles(
             asked[tile.source] += tile.updated_requests
     for name in {**read, **written}.keys() & prices.keys():
         asked[name] += float(port_time(prices[name], read[name], written[name]))
-    return max(asked.values(), default=0.0) + (waits if latency else 0)
+    return before + max(asked.values(), default=0.0) + (waits if latency else 0.0)
 
 
 def steps_of(level: LevelTransfers, start: int, end: int) -> dict[tuple[int, int], int]:
@@ -227,8 +266,14 @@ def steps_of(level: LevelTransfers, start: int, end: int) -> dict[tuple[int, int
     return {pair: count for pair, count in pairs.items() if count}
 
 
-def slowdown(problem: Problem, architecture: Architecture, mapping: Mapping, holding: Sequence[int]) -> float:
-    """Return the cycles of computing, as a multiple of those without `Compute.instruction`."""
+def slowdown(
+    problem: Problem, architecture: Architecture, mapping: Mapping, holding: Sequence[int], stationary: int
+) -> float:
+    """Return the cycles of computing, as a multiple of those without `Compute.instruction`.
+
+    Args:
+        stationary: position of the innermost loop that moves a tile nearest to the array.
+    """
     instruction, operation_cycles = architecture.compute.instruction, architecture.compute.cycles_per_operation
     if instruction is None:
         return 1.0
@@ -242,7 +287,12 @@ def slowdown(problem: Problem, architecture: Architecture, mapping: Mapping, hol
     whole, rest = divmod(iterations, instruction.iterations)
     cycles = whole * max(instruction.cycles, instruction.iterations * operation_cycles)
     cycles += max(instruction.cycles, rest * operation_cycles) if rest else 0
-    return cycles / (iterations * operation_cycles)
+    loops = [loop.trips for loop in mapping.loops() if not loop.spatial]
+    parts = math.prod(loops[stationary + 1 :]) / iterations
+    last = max(instruction.cycles, (rest or instruction.iterations) * operation_cycles)
+    loaded = parts * cycles + max(0, instruction.load_cycles - last)
+    issued = parts * (whole + bool(rest)) * instruction.issue_cycles
+    return max(loaded, issued) / (parts * iterations * operation_cycles)
 
 
 class Schedule:
@@ -318,17 +368,12 @@ def schedule_cycles(
     moved = {name for tensor in problem.tensors if tensor.name in kept for name in tensor.dimensions}
     loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= holding[-1]]
     stationary = max((at for at, loop in enumerate(loops) if loop.dimension in moved), default=RUN)
-    compute_cycles = traffic.compute_cycles * slowdown(problem, architecture, mapping, holding)
+    compute_cycles = traffic.compute_cycles * slowdown(problem, architecture, mapping, holding, stationary)
     schedule = Schedule(architecture, prices, levels, compute_cycles, stationary)
     return max(schedule.cycles(), busy_cycles(levels, prices))
 
 
 def busy_cycles(levels: Sequence[LevelTransfers], prices: MappingOf[str, Price]) -> float:
     """Return the cycles of the busiest memory: all transfers of the run, without latencies."""
-    amounts = "read", "filled", "updated", "read_requests", "updated_requests"
-    every = [
-        replace(tile, **{name: getattr(tile, name) * tile.times for name in amounts})
-        for level in levels
-        for tile in level.tiles
-    ]
+    every = [part.times_over(part.times) for level in levels for tile in level.tiles for part in tile.chain()]
     return transfer_cycles(every, prices, RUN, RUN, latency=False)
