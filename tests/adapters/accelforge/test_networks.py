@@ -219,3 +219,33 @@ def test_template_functions_and_assertions_while_values_are_missing(tmp_path: Pa
     assert report.layers[0].problem.dimensions["m"] == 4
     with pytest.raises(tw.errors.InputError, match="KIND must be dense"):
         tw.map(work, arch, progress=False, reading={"set": values | {"KIND": "moe"}})
+
+
+REGISTER = """\
+  - !Memory
+    name: Register
+    size: weight.bits_per_value
+    tensors: {keep: weight}
+    actions:
+    - {name: read, energy: PRICE, throughput: inf, bits_per_action: 8}
+    - {name: write, energy: PRICE, throughput: inf, bits_per_action: 8}
+  - !Compute"""
+
+
+@pytest.mark.parametrize(("price", "mapped"), [("0", ["Y", "Z"]), ("1e-12", ["Y"])])
+def test_a_free_register_of_one_value_is_the_same_for_wider_values(
+    price: str, mapped: list[str], tmp_path: Path
+) -> None:
+    """Z multiplies by 16 bits. A register that costs energy holds two words for it, and is another machine."""
+    work, arch = written(
+        tmp_path,
+        CHAIN.replace("bits_per_value: {All: 8}", "bits_per_value: {All: 8, W: 16}"),
+        ARCH.replace("  - !Compute", REGISTER.replace("PRICE", price)),
+    )
+    report = tw.map(work, arch, objective="energy", progress=False, uneven=False)
+    assert [layer.name for layer in report.layers] == mapped
+    if price == "0":
+        register = next(each for each in report.configuration.architecture.memories if each.name == "Register")
+        assert register.capacity_words == 1 and not register.bits_per_value
+        alone = tw.map(f"{work}/Z", arch, objective="energy", progress=False, uneven=False)
+        assert report.layers[1].energy_pj == alone.layers[0].energy_pj
