@@ -51,8 +51,9 @@ SOURCES = (
     Source(
         "gemmini", "Gemmini, RTL", "ucb-bar/dosa, `data/firesim_*`",
         "cycles of 16 x 16 lanes in FireSim, for given mappings",
-        "Bandwidths, instructions and prefetching, on 66 rows of other layers ([values](../docs/cycles.md#gemmini-against-rtl)).",
-        "Partial sums that leave the accumulator, requests narrower than the bus, overlap across steps of DRAM's loops.",
+        "The cache's bandwidth, and the cycles of requests and commands, on 66 rows of other layers "
+        "([values](../docs/cycles.md#gemmini-against-rtl)).",
+        "Misses by set of the cache, stores narrower than the bus, write-backs, partial hits ([effects](gemmini.md)).",
     ),
     Source(
         "tpu", "TPU v4, chip", "yutation/SCALE-SIM_Validation, `data/data_matmul6`",
@@ -347,7 +348,7 @@ def gemmini(folder: Path, fit: bool) -> Iterator[dict[str, Any]]:
         output = Path(text)
         source.main(folder / "dosa", output)
         if fit:
-            fitted(output / "gemmini.arch.yaml", output / "train.csv", "gemmini")
+            fitted(output / "gemmini.arch.yaml", output / "train.csv", "gemmini", source.FITTED)
     architecture = tw.load(FOLDER / "gemmini.arch.yaml", "architecture")
     for name, which in (("gemmini fit", "train"), ("gemmini", "test")):
         rows = []
@@ -382,9 +383,9 @@ def products(folder: Path, fit: bool) -> Iterator[dict[str, Any]]:
     yield cycles("scale_sim", source.scale_sim(), given(simulated))
 
 
-def fitted(first: Path, train: Path, name: str) -> None:
+def fitted(first: Path, train: Path, name: str, parameters: Sequence[str] | None = None) -> None:
     """Fit an architecture, and keep it."""
-    report = tw.calibrate(first, train)
+    report = tw.calibrate(first, train, parameters=parameters)
     print(report, flush=True)
     report.save(FOLDER / f"{name}.arch.yaml")
 

@@ -35,6 +35,14 @@ LINE, SETS, WAYS, SLACK = 64, 1024, 8, 1.39
 STEPS = "KRSC", "NQP"
 """Loops over a tile in the scratchpad: over the weights in the array, and of each of them."""
 TENSORS = "Inputs", "Weights", "Outputs"
+FITTED = (
+    "Cache.shared_bandwidth_words_per_cycle",
+    "Cache.timing.requests.cycles",
+    "Cache.timing.requests.return_cycles",
+    "Scratchpad.timing.requests.cycles",
+    "Scratchpad.timing.step_cycles",
+    "Accumulator.timing.requests.cycles",
+)
 Row = dict[str, str]
 Sizes = dict[str, int]
 Loops = Sequence[tuple[str, int]]
