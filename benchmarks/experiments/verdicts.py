@@ -78,8 +78,10 @@ def decided(text: str, holds: bool, part: bool = False) -> Finding:
 
 
 def span(values: Iterable[float]) -> str:
-    """Least and most of some figures."""
+    """Least and most of some figures; `-` without any."""
     known = sorted(values)
+    if not known:
+        return "-"
     return f"{shown(known[0])} to {shown(known[-1])}"
 
 

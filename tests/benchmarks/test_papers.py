@@ -57,6 +57,10 @@ def test_every_claim_has_a_verdict_and_a_reason_unless_it_holds(tmp_path: Path) 
     assert set(unmeasured) == {"not measured"}
 
 
+def test_figures_that_nothing_has_are_told_as_such() -> None:
+    assert verdicts.span([]) == "-" and verdicts.span([2.0, 1.0]) == "1 to 2"
+
+
 def test_the_published_rules_find_what_the_authors_program_finds() -> None:
     """The shortest layer of Figure 6.11; the recorded mapping is evaluated with its best orders."""
     (row,) = (row for row in authors.recorded("6.11") if row["layer"] == "b6-pw1")
