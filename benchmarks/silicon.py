@@ -52,7 +52,7 @@ SOURCES = (
         "gemmini", "Gemmini, RTL", "ucb-bar/dosa, `data/firesim_*`",
         "cycles of 16 x 16 lanes in FireSim, for given mappings",
         "The cache's bandwidth, and the cycles of requests and commands, on 66 rows of other layers "
-        "([values](../docs/cycles.md#gemmini-against-rtl)).",
+        "([values](../docs/cycles.md#gemmini-against-rtl)). The rules were chosen with both sets in view.",
         "Misses by set of the cache, stores narrower than the bus, write-backs, partial hits ([effects](gemmini.md)).",
     ),
     Source(
