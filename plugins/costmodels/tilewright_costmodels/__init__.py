@@ -118,7 +118,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             interface=1,
             default_for=("calibration",),
             options=TimeloopOptions,
-            capabilities=Capabilities(**_COUNTED, timing=True),
+            capabilities=Capabilities(**_COUNTED, timing=True, vector_layers=True),
             approximations=OF_TIMELOOP,
             conventions=PIPELINED,
         ),

@@ -11,7 +11,10 @@ from support.random_vectors import REFERENCES, judged
 from tilewright.errors import NotConformableError
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.timing import Timing
 from tilewright.schema.vector import OPERATORS, Operand, VectorLayer
+from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.pipelined.model import PipelinedModel
 from tilewright_costmodels.vector.counts import Placement, VectorCounts, counts_of
 from tilewright_costmodels.vector.execution import PROGRAMS, execute
 from tilewright_costmodels.vector.report import report_of
@@ -255,3 +258,29 @@ def test_counts_that_could_be_rounded_are_refused() -> None:
     placed = Placement(huge, machine(), machine().units[0], "timeloop")
     with pytest.raises(NotConformableError, match="expected less than 2\\*\\*53"):
         report_of(placed, counts_of(placed))
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "latency", "cycles"),
+    [("any", 10, 82), ("none", 0, 4 * (2 + 20.5 + 2)), ("none", 10, 4 * (12 + 20.5 + 2)), ("next", 10, 12 + 82 + 2)],
+)
+def test_rows_wait_under_pipelined(prefetch: str, latency: int, cycles: float) -> None:
+    """A row takes 20.5 cycles, and its eight words two of DRAM, in both directions; with `next` they arrive in the row before."""
+    small = machine(24)
+    dram, buffer = small.memories
+    timings: dict[str, Any] = {dram.name: {"latency_cycles": latency}, buffer.name: {"prefetch": prefetch}}
+    slow = small.with_memories(lambda memory: memory.model_copy(update={"timing": Timing(**timings[memory.name])}))
+    model = PipelinedModel(TimeloopOptions())
+    report = model.explain_vector(softmax(), slow, slow.units[0])
+    plain = report_of(
+        *(lambda placed: (placed, counts_of(placed)))(Placement(softmax(), small, small.units[0], "pipelined"))
+    )
+    assert report.cycles == math.ceil(cycles) and report.energy_pj == plain.energy_pj
+
+
+def test_pipelined_refuses_requests() -> None:
+    small = machine(24)
+    timing = Timing.model_validate({"requests": {"along": ["x"], "words": 4, "cycles": 1}})
+    asked = small.with_memories(lambda memory: memory.model_copy(update={"timing": timing}))
+    with pytest.raises(NotConformableError, match="requests, rows and words that pass through DRAM are not counted"):
+        PipelinedModel(TimeloopOptions()).explain_vector(softmax(), asked, asked.units[0])

@@ -9,9 +9,13 @@ import numpy as np
 from tilewright.plugin.composed import ComposedModel, CycleLimit
 from tilewright.plugin.counts import AccessBatch
 from tilewright.prices import is_limited, prices_of
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.vector import Unit, VectorLayer
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.pipelined.schedule import Traffic, schedule_cycles
+from tilewright_costmodels.pipelined.vectors import pipelined_vector
+from tilewright_costmodels.vector.counts import Placement
 
 
 class PipelinedModel(ComposedModel):
@@ -48,6 +52,14 @@ class PipelinedModel(ComposedModel):
         """
         told = architecture.compute.instruction
         return not passing_memories(architecture) and not (told and (told.load_cycles or told.issue_cycles))
+
+    def explain_vector(self, layer: VectorLayer, architecture: Architecture, unit: Unit) -> Report:
+        """Return the report of a vector layer whose rows wait.
+
+        Raises:
+            NotConformableError: see `pipelined_vector`.
+        """
+        return pipelined_vector(Placement(layer, architecture, unit, "pipelined"))
 
     def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
         """Yield the cycles of the schedule."""

@@ -1,6 +1,7 @@
 """Totals of networks with vector layers, on machines with and without vector units."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import InputError
+from tilewright.plugin import AccessBatch, ComposedModel, CycleLimit
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.workload import Workload
 
@@ -120,12 +122,26 @@ def test_files_without_units_have_the_figures_of_before() -> None:
     assert "not mapped" in str(report) and "the architecture has no vector unit" in str(report)
 
 
+class Plain(ComposedModel):
+    """A model of one's own, which counts layers only."""
+
+    name = "plain"
+
+    def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
+        yield CycleLimit("bus", "wait", counts.reads.sum(axis=(1, 2)) / 1e9)
+
+
+def test_pipelined_counts_vector_layers() -> None:
+    """Without timings it takes the cycles of `timeloop`."""
+    assert [row["cycles"] for row in mapped(model="pipelined").data()["vectors"]] == [82, 64]
+
+
 def test_a_model_without_vector_layers_says_so() -> None:
     """The totals have no zero in their place."""
-    report = mapped(model="pipelined")
+    report = mapped(MACHINE.replace("shared_", "read_") + UNIT, model=Plain())
     assert report.data()["totals"]["vector_cycles"] is None
     assert all(row["cycles"] is None for row in report.data()["vectors"])
-    told = "vector layers are not accepted; these models accept them: oracle, timeloop"
+    told = "vector layers are not accepted; these models accept them: oracle, pipelined, timeloop"
     assert {row["reason"] for row in report.data()["vectors"]} == {told}
     assert "not counted" in str(report) and "vector layers are not" in str(report)
 
