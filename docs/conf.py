@@ -60,7 +60,7 @@ nitpick_ignore_regex = [
         r"tilewright\.(plugin\.(guard\..*|specs\.Lazy|composed\.ComposedEvaluator|conventions\.Topic)|mapspace\.rules\..*)",
     ),
     (r"py:.*", r"tilewright\.schema\.(attribute\.Stated|frozen\.Annotated|objective\.Figure|unsearched\.JudgedRule)"),
-    (r"py:.*", r"tilewright\.schema\.mapped\.certificate\.Claim"),
+    (r"py:.*", r"tilewright\.(schema\.mapped\.certificate\.Claim|application\.documents\.generation\.MemoryUse)"),
 ]
 
 html_theme = "furo"
