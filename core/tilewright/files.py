@@ -12,7 +12,8 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -29,6 +30,8 @@ MAX_NAME = 80
 """Maximum number of characters of one word in a file name."""
 MARK = "run.json"
 """File that records the run to which a folder belongs."""
+TURN_SECONDS = 0.2
+"""Between two tries of a process that waits for its turn."""
 LOCK = ".lock"
 """Empty file that is locked where the system cannot lock a folder."""
 SUMMARIES = (
@@ -260,6 +263,27 @@ class _Lock:
             raise OutputError(f"cannot lock the folder {folder}: {error.strerror}", hint=hint) from None
         cls.held[key] = lock
         return lock
+
+
+@contextlib.contextmanager
+def turn_on_host(name: str, seconds: float) -> Iterator[None]:
+    """Return a context that one process of this host has at a time; others wait for it, but not longer than this.
+
+    It only saves work: without a folder that can be locked, nobody waits.
+    """
+    folder, lock = Path(tempfile.gettempdir()) / f"tilewright-{name}-{getattr(os, 'getuid', int)()}", None
+    end = time.monotonic() + seconds
+    with contextlib.suppress(OSError, OutputError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        while lock is None and time.monotonic() < end:
+            try:
+                lock = _Lock.on(folder)
+            except BlockingIOError:
+                time.sleep(TURN_SECONDS)
+    try:
+        yield
+    finally:
+        del lock
 
 
 def _locked(folder: Path) -> Callable[[], None]:

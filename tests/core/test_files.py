@@ -1,5 +1,6 @@
 """Files: whole or not at all; folders of one run; disks that are full and homes that are not there."""
 
+import itertools
 import json
 import os
 import resource
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InputError, OutputError
-from tilewright.files import LOCK, MARK, RunFolder, _Lock, file_name, read_text, write_text
+from tilewright.files import LOCK, MARK, RunFolder, _Lock, file_name, read_text, turn_on_host, write_text
 
 pytestmark = pytest.mark.process
 
@@ -201,3 +202,23 @@ def test_a_layer_of_a_file_without_layers_is_one_message(tmp_path: Path) -> None
     (tmp_path / "nest.txt").write_text("nest M=2")
     with pytest.raises(InputError, match=r"nest.txt is read as a whole: it has no layers, so 'conv1' is not one"):
         read_text(tmp_path / "nest.txt/conv1")
+
+
+def test_one_process_of_a_host_has_its_turn_at_a_time(tmp_path: Path) -> None:
+    code = (
+        "import time\nfrom tilewright.files import turn_on_host\n"
+        "with turn_on_host('test', 60):\n    began = time.time(); time.sleep(0.3); print(began, time.time())\n"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in "abc"
+    ]
+    turns = sorted(tuple(map(float, run.communicate()[0].split())) for run in runs)
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(turns)) and len(turns) == 3
+
+
+def test_nobody_waits_where_no_folder_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    with turn_on_host("test", 60):
+        assert not (tmp_path / "absent").exists()

@@ -11,6 +11,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import logging
+import math
 import queue
 import threading
 import time
@@ -22,11 +23,16 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from tilewright.application.run.compilation_warm_up import warm_up
 from tilewright.application.run.configuration import RunConfiguration
-from tilewright.application.run.network import LayerSearch, MappedLayer, Wanted, every, map_problem
+from tilewright.application.run.network import LayerSearch, MappedLayer, Wanted, bound, every, map_problem
 from tilewright.digests import of_package
 from tilewright.errors import ClusterError, InputError, PluginError, TilewrightError, printable, shortened
+from tilewright.files import turn_on_host
 from tilewright.interrupts import mark_result_found, on_interrupt, stop_requested
+from tilewright.plugin.guard.mappers import guarded_mapper
+from tilewright.plugin.mapper import Task
+from tilewright.schema.mapped import PluginRecord
 
 AHEAD = 3
 """Searches that each worker thread has in hand."""
@@ -39,7 +45,14 @@ LOOK_SECONDS = 5.0
 CLOSING_SECONDS = 5.0
 RETRIES = 2
 """Number of times that a search is restarted after all workers allowed to run it are lost."""
+COMPILE_SECONDS = 600.0
+"""For which a worker waits for another one of its host that compiles kernels."""
+SILENT_SECONDS = 15.0
+"""Without a result until a message says what workers do at first."""
+_compiled: list[tuple[PluginRecord, PluginRecord]] = []
+"""Mapper and cost model of the searches that this worker had."""
 _POLL_SECONDS = 0.2
+FIRST = "note: no search is finished yet; the first ones compile kernels, once on each host, in one to four minutes"
 _SAME = "install the same versions of Tilewright and the plugins there, and restart the worker"
 
 Identity = dict[str, str]
@@ -225,6 +238,7 @@ class _Run:
         good = self.cluster.good()
         seen = looked = time.monotonic()
         self._fill(good)
+        silent = time.monotonic() + SILENT_SECONDS
         while self.positions or self.again or not self.exhausted:
             if time.monotonic() > looked + LOOK_SECONDS:
                 looked, good = time.monotonic(), self.cluster.good()
@@ -235,6 +249,9 @@ class _Run:
             try:
                 future = self.done.get(timeout=LOOK_SECONDS)
             except queue.Empty:
+                if not self.yielded and time.monotonic() > silent:
+                    silent = math.inf
+                    logging.getLogger("tilewright").warning(FIRST)
                 continue
             if future is None:
                 return
@@ -335,9 +352,22 @@ def search_there(message: bytes, asked: tuple[Sequence[str], Sequence[str]], exp
         return "differs", (worker, _difference(here, expected))
     try:
         one: LayerSearch = cloudpickle.loads(message)
+        _compile(one)
         return "found", map_problem(one.distinct, one.configuration)
     except Exception as error:  # a plugin's class may raise anything when it is made again
         return "failed", _one_line(error)
+
+
+def _compile(one: LayerSearch) -> None:
+    """Compile the kernels of a worker's first search, one worker of a host after the other: the others load them."""
+    plugins = (one.configuration.mapper_record, one.configuration.model.record)
+    if plugins in _compiled:
+        return
+    _compiled.append(plugins)
+    with turn_on_host("kernels", COMPILE_SECONDS), suppress(TilewrightError):  # the search reports the error
+        space, _, evaluator = bound(one.distinct, one.configuration)
+        task = Task(space, one.configuration.objective, one.configuration.most_cycles)
+        warm_up(evaluator, task, guarded_mapper(one.configuration.mapper))
 
 
 def _difference(there: object, expected: Identity) -> str:
