@@ -64,9 +64,9 @@ class TileTransfer:
     """Transfer of an even part of the words that pass through the source."""
 
     def times_over(self, factor: float) -> TileTransfer:
-        """Return the transfer of a multiple of its words."""
+        """Return the transfer of a multiple of its words, without the outer one."""
         names = "latency", "read", "filled", "updated", "read_requests", "updated_requests"
-        return replace(self, **{name: getattr(self, name) * factor for name in names})
+        return replace(self, outer=None, **{name: getattr(self, name) * factor for name in names})
 
     def passed_to(self, inner: TileTransfer) -> TileTransfer:
         """Return the even part of all words that a transfer of an inner tile brings."""
@@ -76,7 +76,7 @@ class TileTransfer:
 
     def chain(self) -> Iterator[TileTransfer]:
         """Yield the transfer and the outer ones."""
-        yield replace(self, outer=None)
+        yield self
         if self.outer:
             yield from self.outer.chain()
 
@@ -150,8 +150,8 @@ def levels_of(
                 read_requests=read * asked,
                 updated_requests=updated * returned,
             )
-            outer = passing.pop(tensor.name, None)
-            tile = replace(tile, outer=outer and outer.passed_to(tile))
+            if tensor.name in passing:
+                tile = replace(tile, outer=passing.pop(tensor.name).passed_to(tile))
             if passes:
                 passing[tensor.name] = tile
             else:
