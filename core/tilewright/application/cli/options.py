@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tilewright.schema.workload import Workload as LoadedWorkload
 
 PANELS = {
-    "Limits of a search": ("seconds", "evaluations", "patience", "seed"),
+    "Limits of a search": ("seconds", "evaluations", "patience", "gap", "seed"),
     "Options of plugins": ("mapper_options", "model_options", "strategy_options"),
     "Algorithms": ("algorithms", "movement", "algorithm_options"),
     "The run": ("jobs", "cache", "resume", "folder", "force", "cluster", "store", "retry"),
