@@ -312,6 +312,7 @@ class MappingReport(Tabular):
             ],
             vectors=vector_rows(self.vectors, run.architecture),
             timeline=unit_bars(self.with_vectors.bars),
+            ports=unit_bars(self.with_vectors.port_bars),
             algorithms=[Offer(**row) for row in offer_rows(self.choices)],
             links=[(before, layer.name) for layer in self.workload.layers for before in layer.after or ()],
             totals=Totals(**COSTS.data("totals", self), **attributes(run.architecture, "area_um2 clock_ghz")),

@@ -133,7 +133,7 @@ class UnitPlots(NetworkPlots):
 
     def timeline(self) -> Drawing:
         """Return when each layer runs on its unit, with units in parallel."""
-        bars = self.data["timeline"]
+        bars = [*self.data["timeline"], *self.data.get("ports", ())]  # older files have no ports
         step, unit = common_unit([float(bar["end"]) for bar in bars], "cycles")
         work = [
             Work(
@@ -145,7 +145,7 @@ class UnitPlots(NetworkPlots):
             )
             for bar in bars
         ]
-        return timeline("units over time", work, unit)
+        return timeline("units and ports over time", work, unit)
 
 
 def network_plots(data: Mapping[str, Any]) -> NetworkPlots:

@@ -216,10 +216,10 @@ class GroupVectorRow(Document):
 
     _figures = ((GROUP_VECTORS, "json"),)
 
-    energy_pj: float
-    """Energy in pJ."""
-    cycles: int
-    """Cycles of its unit."""
+    energy_pj: float | None
+    """Energy in pJ; None: it is not counted."""
+    cycles: int | None
+    """Cycles of its unit; None: it is not counted."""
     reason: str | None
     """Why it is not counted; None: it is."""
 
@@ -332,6 +332,8 @@ class MapOutput(RunOutput):
     """Vector layers; empty if the architecture has no vector unit."""
     timeline: list[UnitBar]
     """When each layer runs with units in parallel; empty if that is not known."""
+    ports: list[UnitBar]
+    """Words of each port of a memory on the same time line, from the start of each layer."""
     algorithms: list[Offer]
     """Alternatives of each layer; empty if no algorithms were requested."""
     links: list[tuple[str, str]]

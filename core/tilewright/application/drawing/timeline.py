@@ -39,7 +39,9 @@ def _together(work: Sequence[Work], gap: float) -> list[Work]:
 
 @redrawn
 def timeline(title: str, work: Sequence[Work], unit: str) -> Drawing:
-    """Return a row of bars for each unit. A bar is the work of one layer.
+    """Return a row of bars for each unit and each port. A bar is the work of one layer, or its words.
+
+    Names of units have no space; those of ports have one.
 
     Args:
         work: Bars in any order.
@@ -69,5 +71,7 @@ def timeline(title: str, work: Sequence[Work], unit: str) -> Drawing:
         axes.set_xlabel(printable(unit))
         plain(axes.xaxis)
         axes.grid(axis="x")
-    told = f"{len(rows)} units, {len(work)} layers, {end:,.6g} {unit}"
+    units = [row for row in rows if " " not in row]
+    layers = [bar for bar in work if bar.unit in units]
+    told = f"{len(units)} units, {len(layers)} layers, {end:,.6g} {unit}"
     return Drawing(figure, title, told, marks)

@@ -128,20 +128,21 @@ class JoinedVector:
         return ", ".join(dict.fromkeys(part.unit for part in self.parts))
 
     @property
-    def tiles(self) -> int:
-        return self.parts[0].times if self.parts else 0
+    def tiles(self) -> int | None:
+        return self.parts[0].times if self.parts else None
 
     @property
-    def operations(self) -> int:
-        return sum(part.times * part.report.macs for part in self.parts)
+    def operations(self) -> int | None:
+        return sum(part.times * part.report.macs for part in self.parts) if self.parts else None
 
     @property
-    def cycles(self) -> int:
-        return sum(part.times * (part.report.cycles or 0) for part in self.parts)
+    def cycles(self) -> int | None:
+        return sum(part.times * (part.report.cycles or 0) for part in self.parts) if self.parts else None
 
     @property
-    def energy_pj(self) -> float:
-        return math.fsum(part.times * (part.report.energy_pj or 0.0) for part in self.parts)
+    def energy_pj(self) -> float | None:
+        energies = [part.times * (part.report.energy_pj or 0.0) for part in self.parts]
+        return math.fsum(energies) if energies else None
 
 
 @dataclass(frozen=True)
@@ -205,11 +206,11 @@ class GroupVectors:
 
     @property
     def vector_cycles(self) -> int:
-        return sum(vector.cycles for vector in self.vectors)
+        return sum(vector.cycles or 0 for vector in self.vectors)
 
     @property
     def vector_energy_pj(self) -> float:
-        return math.fsum(vector.energy_pj for vector in self.vectors)
+        return math.fsum(vector.energy_pj or 0.0 for vector in self.vectors)
 
     @property
     def network_energy_pj(self) -> float:
@@ -262,8 +263,8 @@ GROUP_VECTORS = Sheet(
     ),
     Figure("form", Column("form"), kind=str, meaning="Of a softmax: `whole` rows, or `online`; else empty."),
     Figure("unit", Column("unit"), kind=str, meaning="Units that execute it; empty if none does."),
-    Figure("tiles", numbers("tiles"), kind=int, meaning="Tiles on which it works."),
-    Figure("operations", numbers("operations"), kind=int, meaning="Operations on all tiles."),
+    Figure("tiles", numbers("tiles"), kind=int | None, meaning="Tiles on which it works."),
+    Figure("operations", numbers("operations"), kind=int | None, meaning="Operations on all tiles."),
     views={
         "json": "name operator tensor form unit tiles operations",
         "evaluate": "name operator form unit tiles operations",

@@ -267,6 +267,18 @@ class VectorTotals:
         """Unmapped operators that vector layers count, and vector layers that are in no list of such."""
         return frozenset(name for vector in self.valid for name in vector.layer.operators or (vector.layer.name,))
 
+    @property
+    def port_bars(self) -> tuple[Bar, ...]:
+        """Time line of the ports of memories: the words of a layer begin with it; empty if it is not known."""
+        reports = {name: report for name, report in self.matrix.items() if report is not None}
+        reports |= {vector.layer.name: vector.report for vector in self.valid}
+        return tuple(
+            Bar(bar.name, limit.title, bar.start, bar.start + limit.cycles, bar.count, bar.segment)
+            for bar in self.bars
+            for limit in reports[bar.name].limits
+            if limit.cycles and limit.action != "compute"
+        )
+
     def uncounted(self) -> Iterator[tuple[VectorLayer, str]]:
         """Yield the vector layers that are not counted, and why."""
         for vector in self.vectors:

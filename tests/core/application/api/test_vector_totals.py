@@ -171,7 +171,9 @@ def test_the_page_and_the_plot_show_units_over_time(tmp_path: Path) -> None:
     bars = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["timeline"]
     assert [bar["unit"] for bar in bars] == ["MAC", "VPU", "VPU", "MAC"]
     drawn = tw.plot(tmp_path, tmp_path / "units.svg", kind="timeline").read_text(encoding="utf-8")
-    assert "VPU, softmax: " in drawn
+    assert (
+        "VPU, softmax: " in drawn and "DRAM bandwidth, softmax: 0" not in drawn and "DRAM bandwidth, softmax: " in drawn
+    )
     assert report.plot.kinds[-1] == "timeline"
 
 
