@@ -8,7 +8,7 @@ from support.profiles import first
 
 @pytest.mark.parametrize(
     ("layer", "arch", "gap"),
-    first(2, ("n4", "eyeriss", "30%"), ("n29", "simba", 0.05), ("n12", "gemmini", "10%"), ("n29", "eyeriss", "20%")),
+    first(1, ("n4", "eyeriss", "30%"), ("n29", "simba", 0.05), ("n12", "gemmini", "10%"), ("n29", "eyeriss", "20%")),
 )
 def test_no_mapping_is_better_by_more_than_the_gap(layer: str, arch: str, gap: str | float) -> None:
     words = {"constraints": "none", "cache": False, "progress": False}

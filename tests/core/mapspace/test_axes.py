@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from support.profiles import first
 from tilewright.mapspace.axes import on_one_axis
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.mapping import Mapping
@@ -19,7 +20,9 @@ def splits(space: MapSpace, mapping: Mapping) -> bool:
     return bool(unrolled["GlobalBuffer"] & unrolled["Column"])
 
 
-@pytest.mark.parametrize("problem", ["nk,km->nm; n=4 k=2 m=2", "nk,km->nm; n=4 k=4 m=1"])
+@pytest.mark.parametrize(
+    "problem", first(1, "nk,km->nm; n=4 k=1 m=2", "nk,km->nm; n=4 k=4 m=1", "nk,km->nm; n=4 k=2 m=2")
+)
 def test_the_union_has_all_mappings_without_a_split_dimension(problem: str) -> None:
     whole = tw.space(problem, "eyeriss", constraints="none")
     parts = on_one_axis(whole)
