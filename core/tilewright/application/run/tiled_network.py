@@ -148,6 +148,9 @@ def tiled_runs(
                 continue
             if trials:
                 cheaper += [] if run is None else [run]
+                if run is None and trials[0].run.left:
+                    names = tuple(layers[at].name for at in numbers)
+                    refused.append(Unsearched(names, "; ".join(trials[0].run.left)))
                 covered = max(least, min(whole, *(trial.bound for trial in trials)))
                 spaces |= dict.fromkeys(trial.space for trial in trials)
         bound += layers[first].count * (covered - whole)
