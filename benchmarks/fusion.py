@@ -1,6 +1,6 @@
 """Fused networks: energy without fusion, with results that stay whole or in tiles, and the bound on any fusion.
 
-    python benchmarks/fusion.py                                    # all networks and architectures, as a Markdown table
+    python benchmarks/fusion.py                                    # all rows, as a Markdown table
     python benchmarks/fusion.py --network mobilenetv2 --arch simba
     python benchmarks/fusion.py --write                            # into benchmarks/fusion.md
 
@@ -19,22 +19,22 @@ from typing import Any
 import tilewright as tw
 
 ROOT = Path(__file__).parent.parent
-ARCHITECTURES = ("eyeriss", "simba", "examples/npu.yaml", "examples/tpu_v4i.yaml")
+CNN, TRANSFORMER = ("eyeriss", "simba", "examples/npu.yaml"), ("eyeriss", "simba", "examples/tpu_v4i.yaml")
+"""Architectures of networks."""
 SECONDS = 240.0
 """Limit of each layer's search, and of those of all shared loops of a network together."""
 PAGE = ROOT / "benchmarks/fusion.md"
 PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused networks -->)", re.DOTALL)
 
 
-NETWORKS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("gpt3_6_7b", "bert_base", "llama3_8b", "mobilenetv2", "resnet50"), {}),
-    "bert_base, 128 tokens": {"sizes": {"seq": 128}},
-    **dict.fromkeys(("shufflenet", "squeezenet"), {}),
+NETWORKS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("gpt3_6_7b", "bert_base", "llama3_8b"), TRANSFORMER),
+    **dict.fromkeys(("mobilenetv2", "resnet50", "shufflenet", "squeezenet"), CNN),
+    "fsrcnn": ("benchmarks/defines/meta_prototype_df.yaml",),
 }
-"""Row of the table -> options of the library's network, whose name ends at the comma."""
+"""Network -> its architectures."""
 DEFINES = ROOT / "benchmarks/defines"
-FSRCNN = "fsrcnn"
-"""Row of the network, the machine and the unrolling that DeFiNES published."""
+"""FSRCNN, the machine and the unrolling that DeFiNES published."""
 COLUMNS = {
     "network": "---",
     "architecture": "---",
@@ -54,11 +54,11 @@ def row(name: str, arch: str) -> list[str]:
     """Return the cells of a network on an architecture."""
     started, options = time.process_time(), dict[str, Any]()
     machine = ROOT / arch if arch.endswith(".yaml") else arch
-    if name == FSRCNN:
+    if name == "fsrcnn":
         network = tw.load(DEFINES / "fsrcnn.workload.yaml", "workload")
         options["constraints"] = DEFINES / "meta_prototype.constraints.yaml"
     else:
-        network = tw.load(name.partition(",")[0], "workload", **NETWORKS[name])
+        network = tw.load(name, "workload")
     fused = tw.fuse_network(
         network, machine, objective="energy", seconds=SECONDS, cache=False, progress=False, **options
     )
@@ -83,25 +83,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", action="append", help="start of a network's name; may be repeated")
     parser.add_argument("--arch", action="append", help="architecture; may be repeated")
-    parser.add_argument("--write", action="store_true", help="replace the table in benchmarks/fusion.md")
+    parser.add_argument("--write", action="store_true", help="put the rows into benchmarks/fusion.md")
     given = parser.parse_args()
     print(_line(COLUMNS), _line(COLUMNS.values()), sep="\n")
     rows = list[list[str]]()
-    pairs = [(name, arch) for name in NETWORKS for arch in given.arch or ARCHITECTURES]
-    pairs += [] if given.arch else [(FSRCNN, "benchmarks/defines/meta_prototype_df.yaml")]
-    for name, arch in pairs:
-        if not given.network or name.startswith(tuple(given.network)):
-            rows.append(row(name, arch))
-            print(_line(rows[-1]), flush=True)
-    if given.write:
-        _write(rows)
+    for name, architectures in NETWORKS.items():
+        for arch in architectures:
+            chosen = not given.arch or arch in given.arch
+            if chosen and (not given.network or name.startswith(tuple(given.network))):
+                rows.append(row(name, arch))
+                print(_line(rows[-1]), flush=True)
+                if given.write:
+                    _write(rows[-1])
 
 
-def _write(rows: list[list[str]]) -> None:
-    """Replace the table of benchmarks/fusion.md."""
-    before, after = PLACE.split(PAGE.read_text())
-    table = "\n".join(map(_line, [COLUMNS, COLUMNS.values(), *rows]))
-    PAGE.write_text(f"{before}{table}\n\n{after}")
+def _write(cells: list[str]) -> None:
+    """Put a row into the table of benchmarks/fusion.md, in the place of the one of this network and architecture."""
+    text = PAGE.read_text()
+    head, own = [_line(COLUMNS), _line(COLUMNS.values())], _line(cells)
+    match = PLACE.search(text)
+    assert match is not None, "the page has the marks"
+    known = match[0].split("\n")
+    rows = [line for line in known[2:] if line] if known[: len(head)] == head else []
+    same = [line for line in rows if line.startswith(_line(cells[:2]))]
+    rows = [own if line in same else line for line in rows] + ([] if same else [own])
+    PAGE.write_text(text.replace(match[0], "\n".join([*head, *rows, "", ""])))
 
 
 def _line(cells: Iterable[str]) -> str:
