@@ -264,8 +264,7 @@ def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterato
                 steps and (any(row % size for row in (*starts.values(), outside.get(axis, 0))) or size >= min(sizes))
             ):
                 told = ", ".join(
-                    f"{extent} in {layer}"
-                    + (f" from row {starts[layer]} on" if starts[layer] and axis in group.paces else "")
+                    f"{extent} in {layer}" + (f" from row {starts[layer]} on" if starts[layer] else "")
                     for layer, extent in zip(layers, sizes, strict=True)
                 )
                 text = f"its sizes are {told}; expected a temporal tile that divides the starts, and is smaller than each size"

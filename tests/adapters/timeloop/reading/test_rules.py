@@ -373,6 +373,9 @@ def test_published_dataflows_come_back_and_leave_the_same_space(version: str, na
     if version == "v4" and name == "sparse_tensor_core":  # it skips in space
         assert {reason.code for reason in verdict.reasons} == {"sparse"}
         return
+    if architecture.compute.cycles_per_operation > 1:  # Timeloop has one
+        assert {reason.code for reason in verdict.reasons} == {"cycles_per_operation"}
+        return
     assert verdict, verdict.reasons
     again, seen = back(adapter, inputs), back(adapter, inputs, ours=False)
     assert (again.problem, again.architecture, again.constraints) == (GEMM, architecture, rules)

@@ -28,12 +28,12 @@ from tilewright_notations.directives import DirectiveHardware, DirectiveLayer, D
 
 """Random triples of problem, architecture and mapping per property."""
 OURS = "tilewright.yaml"
-OFTEN_REFUSED = {"sparse_tensor_core", "tpu_v1", "union_cloud", "union_edge", "sunstone_conventional"}
-"""Sibling memories outermost, or arrays whose free mappings unroll most dimensions along both axes."""
+OFTEN_REFUSED = {"sparse_tensor_core", "tpu_v1", "union_cloud", "union_edge", "sunstone_conventional", "cosa_k80"}
+"""Sibling memories outermost, operations of several cycles, or arrays whose free mappings unroll along both axes."""
 PARTS = ("problem", "architecture", "mapping", "constraints")
 KNOWN = {
     *("uneven", "siblings", "unvisited", "step_after_split", "two_loops", "two_axes", "multicast", "imperfect", "axis"),
-    *("sparse", "coverage", "backing", "keep", "split"),
+    *("sparse", "coverage", "backing", "keep", "split", "cycles_per_operation"),
 }
 versions = pytest.mark.parametrize("adapter", [TimeloopAdapter("v3"), TimeloopAdapter("v4")], ids=["v3", "v4"])
 

@@ -32,7 +32,7 @@ def test_the_page_shows_the_loop_tree_and_its_figures() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("{P: 1}}", "{P: 4}}", "its sizes are 66 in first, 64 in second; expected a temporal tile that divides all"),
+        ("{P: 1}}", "{P: 4}}", "64 in second from row 2 on; expected a temporal tile that divides the starts"),
         ("{P: 1}}", "{P: 1, K: 1}, temporal_order: [P, K]}", "make that the last loop outside the home"),
         ("second: Inputs}}", "second: Inputs}, offsets: {second: [1, 0]}}", "reads a window along P"),
         ("P: 64", "P: 62", "reads a window along P"),
