@@ -86,28 +86,24 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the rows into benchmarks/fusion.md")
     given = parser.parse_args()
     print(_line(COLUMNS), _line(COLUMNS.values()), sep="\n")
-    rows = list[list[str]]()
-    for name, architectures in NETWORKS.items():
-        for arch in architectures:
-            chosen = not given.arch or arch in given.arch
-            if chosen and (not given.network or name.startswith(tuple(given.network))):
-                rows.append(row(name, arch))
-                print(_line(rows[-1]), flush=True)
-                if given.write:
-                    _write(rows[-1])
+    for name, arch in ((name, arch) for name, architectures in NETWORKS.items() for arch in architectures):
+        if (given.arch and arch not in given.arch) or (given.network and not name.startswith(tuple(given.network))):
+            continue
+        cells = row(name, arch)
+        print(_line(cells), flush=True)
+        if given.write:
+            _write(cells)
 
 
 def _write(cells: list[str]) -> None:
     """Put a row into the table of benchmarks/fusion.md, in the place of the one of this network and architecture."""
-    text = PAGE.read_text()
-    head, own = [_line(COLUMNS), _line(COLUMNS.values())], _line(cells)
+    text, head = PAGE.read_text(), [_line(COLUMNS), _line(COLUMNS.values())]
     match = PLACE.search(text)
     assert match is not None, "the page has the marks"
-    known = match[0].split("\n")
-    rows = [line for line in known[2:] if line] if known[: len(head)] == head else []
-    same = [line for line in rows if line.startswith(_line(cells[:2]))]
-    rows = [own if line in same else line for line in rows] + ([] if same else [own])
-    PAGE.write_text(text.replace(match[0], "\n".join([*head, *rows, "", ""])))
+    lines = match[0].splitlines()
+    rows = [line for line in lines[2:] if line] if lines[:2] == head else []
+    table = {tuple(line.split(" | ")[:2]): line for line in [*rows, _line(cells)]}
+    PAGE.write_text(text.replace(match[0], "\n".join([*head, *table.values(), "", ""])))
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -39,7 +39,7 @@ def figures(report: Report) -> dict[Any, Any]:
 
 
 def compared(seed: int, forms: Sequence[str] = tuple(FORMS), padding: float = 0.3, inner: float = 0) -> str:
-    """Return the outcome of one random group; every third one has short tiles."""
+    """Return the outcome of one random group; every third one has ragged tiles."""
     group = random_group(seed, seed % 3 > 0, forms=forms, padding=padding, inner=inner)
     return judged(group) if group_legality(group) else "illegal"
 

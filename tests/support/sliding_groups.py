@@ -1,4 +1,4 @@
-"""Random stacks of convolutions that share a loop over rows: strides, padding, batches, short last tiles, late starts.
+"""Random stacks of convolutions that share a loop over rows: strides, padding, batches, ragged tiles, late starts.
 
 cd tests && python -m support.sliding_groups 5000 --start 0
 """

@@ -388,13 +388,13 @@ def outcome(seed: int) -> str:
     value = result.of(case.objective)
     executed = evaluate_group(ORACLE, result.group)
     halo = "sliding" if result.group.paces else "tiled" if result.group.axes else "not fused"
-    is_short = any(map(ragged_dimensions, result.group.paths.values()))  # brute force tries tiles that divide
-    halo += ", short last tiles" if is_short else ""
+    is_ragged = any(map(ragged_dimensions, result.group.paths.values()))  # brute force tries tiles that divide
+    halo += ", ragged" if is_ragged else ""
     if result.bound > least * (1 + 1e-6):
         return f"WRONG: bound {result.bound} is above {least}"
     if value > least * (1 + 1e-6):
         return f"WRONG: {value}, but {least} exists by {case.objective}"
-    if value < least * (1 - 1e-6) and not is_short:
+    if value < least * (1 - 1e-6) and not is_ragged:
         return f"WRONG: {value} is below brute force, {least}"
     if executed.valid and abs((executed.of(case.objective) or 0) - value) > 1e-6 * value:
         return f"{halo}: counted {'more' if (executed.of(case.objective) or 0) < value else 'less'} than executed"

@@ -244,7 +244,7 @@ def uneven_axes(group: GroupMapping, layers: Sequence[str]) -> set[str]:
 
 
 def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterator[Reason]:
-    """Yield a reason for each shared loop whose tile is not smaller than what its layers take, or does not divide when they start.
+    """Yield a reason for each shared loop whose tile is as large as a layer, or does not divide the row at which one starts.
 
     Args:
         outside: tile of each axis outside the part.

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
         port_time,
         price_of,
         prices_of,
-        rounding,
+        rounding_difference,
         tensor_pj,
         value_pj,
     )
@@ -272,7 +272,7 @@ __all__ = [
     "port_time",
     "price_of",
     "prices_of",
-    "rounding",
+    "rounding_difference",
     "started",
     "tensor_pj",
     "tile_words",

@@ -300,17 +300,17 @@ def leakage_pj(architecture: Architecture, cycles: float, in_use: MappingOf[str,
     return {name: leaked_pj(price, cycles, used[price.gate]) for name, price in prices.items()}
 
 
-def rounding(architecture: Architecture) -> tuple[float, float]:
-    """Return cycles by which two roundings of one run may differ, and the pJ that leak in them.
+def rounding_difference(architecture: Architecture) -> tuple[float, float]:
+    """Return pJ and cycles by which the reports of a layer and of a group with the same accesses may differ.
 
-    A layer rounds as Timeloop does, and a group once for all visits of a layer. Each port takes whole cycles. Reports agree if a
-    word takes whole cycles, and no words travel.
+    A port takes whole cycles. A layer rounds them as Timeloop does, and a group once for all visits. Memories leak in the difference.
+    Both agree if each port takes a whole number of cycles for a word, and no network has costs.
 
     Example:
         >>> import tilewright as tw
-        >>> from tilewright.plugin import rounding
-        >>> rounding(tw.load("eyeriss", "architecture"))
-        (1.0, 0.0)
+        >>> from tilewright.plugin import rounding_difference
+        >>> rounding_difference(tw.load("eyeriss", "architecture"))
+        (0.0, 1.0)
     """
     prices = prices_of(architecture)
     ports = [bandwidth for price in prices.values() for bandwidth in price.bandwidths if math.isfinite(bandwidth)]
@@ -319,7 +319,7 @@ def rounding(architecture: Architecture) -> tuple[float, float]:
     )
     cycles = 0.0 if is_whole else 1.0
     leaked = leakage_pj(architecture, cycles, {name: price.instances for name, price in prices.items()})
-    return cycles, math.fsum(leaked.values())
+    return math.fsum(leaked.values()), cycles
 
 
 def port_limits(

@@ -46,8 +46,9 @@ class FusionReport(Tabular):
 
     `bound`: nothing in the space costs less; None if the model counts other costs than those that the search compares.
     `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, if the cost
-    model is an object, or if vector layers need whole rows. `mapper` has searched: what a third party's proves is printed as its claim. `unfused_proved`: the mapping
-    without fusion is optimal, too; else it is the best one found. `units` has the group's vector layers, which are not part of the proof.
+    model is an object, or if vector layers need whole rows. `mapper` has searched: what a third party's proves is printed as
+    its claim. `unfused_proved`: the mapping without fusion is optimal, too; else it is the best one found. `units` has the
+    group's vector layers, which are not part of the proof.
 
     Example:
         >>> import tilewright as tw

@@ -168,8 +168,8 @@ class NetworkFusion(Tabular):
         costs: cost of each layer of the workload, in order; of those in `parts` without fusion.
         energy_pj, cycles: of the whole network.
         bound: lower bound on the objective over all choices of residents; with `parts` that of all fusion. None if no
-            result is known to have a choice, because the workload does not state whose results are read. With `claimed_by`, it is the claim of plugins that are
-            not built in, and nothing is `proved`.
+            result is known to have a choice, because the workload does not state whose results are read. With
+            `claimed_by`, it is the claim of plugins that are not built in, and nothing is `proved`.
         unsearched: layers for which no shared loops were searched, and why.
         searched_bound: with `parts`, lower bound on the objective in the spaces that were searched: results that stay whole, and
             for layers that follow one another `searched_spaces`.
@@ -297,7 +297,7 @@ class NetworkFusion(Tabular):
         staying = Table("result", Column("read by", wrapped=True), numbers("words"), title=f"stay in {self.gain.home}")
         for resident in self.residents:
             staying.add_row(resident.maker, ", ".join(resident.operands), resident.words)
-        told = [] if self.bound is None else [self._proved]
+        told = [] if self.bound is None else list(self._proved())
         if self.gain.unknown or not (self.residents or self.parts):
             told.append(self.gain.told)
         shown: list[Table | str] = ["", staying] if self.residents else []
@@ -338,15 +338,16 @@ class NetworkFusion(Tabular):
         errors = [cost.layer.error for cost in self.costs if cost.layer is not None and cost.layer.error is not None]
         return tuple({str(error): error for error in errors}.values())
 
-    @property
-    def _proved(self) -> str:
+    def _proved(self) -> Iterator[str]:
+        """Yield statements on what is proved, each with the mappings that it covers."""
         count = len(self.gain.may_stay)
         if self.parts:
-            of_all = f"of all fusion in {self.gain.home}, proved: {proof(self.gap, self.claimed_by)}"
-            within = f"with results that stay whole, and of {'; '.join(self.searched_spaces)}"
-            return f"{of_all}; {within}: {proof(self.searched_gap, self.claimed_by)}"
+            yield f"of all fusion in {self.gain.home}, proved: {proof(self.gap, self.claimed_by)}"
+            yield f"of the mappings that were searched, proved: {proof(self.searched_gap, self.claimed_by)}"
+            yield f"searched: results that stay whole; {'; '.join(self.searched_spaces)}"
+            return
         some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
-        return f"in the layers' map spaces, proved among {some}: {proof(self.gap, self.claimed_by)}"
+        yield f"in the layers' map spaces, proved among {some}: {proof(self.gap, self.claimed_by)}"
 
 
 def _units(totals: FusedVectors | None) -> FusedUnits | None:

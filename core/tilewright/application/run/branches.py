@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,7 +39,7 @@ from tilewright.reports import Accesses, InstanceCounts, Limit, Report
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping, Path, Place
-from tilewright.schema.mapping import Mapping
+from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem, Tensor
 
 Bind = Callable[[Problem, Architecture], Evaluator]
@@ -94,43 +94,45 @@ def _uncounted(group: GroupMapping) -> Iterator[Reason]:
             text = "its readers use different parts of a shared tile, which only execution counts; keep it in an outer part"
             yield Reason(code="tile", where=f"tensor {tensor}", message=text)
     for name, path in group.paths.items():
-        obstacle = _ragged_obstacle(group, path) if ragged_dimensions(path) else None
+        ragged = ragged_dimensions(path)
+        obstacle = _ragged_obstacle(group, path, ragged) if ragged else None
         if obstacle is not None:
-            at = next(iter(ragged_dimensions(path)))
-            text = (
-                f"a shared tile of {at} does not divide the one outside it, and {obstacle}; give it a size that divides"
-            )
+            text = f"a shared tile of {ragged[0]} does not divide the one outside it, and {obstacle}; give it a size that divides"
             yield Reason(code="imperfect", where=name, message=text)
+
+
+def _divides(whole: int, entries: Sequence[Entry], at: str) -> bool:
+    """Return whether each tile of a dimension divides the one outside it."""
+    sizes = [whole, *(size for e in entries for size in (e.temporal_tile_sizes[at], e.spatial_tile_sizes[at]))]
+    return not any(outer % inner for outer, inner in itertools.pairwise(sizes))
+
+
+def _is_unrolled(entries: Sequence[Entry], at: str) -> bool:
+    return any(entry.spatial_tile_sizes[at] != entry.temporal_tile_sizes[at] for entry in entries)
 
 
 def ragged_dimensions(path: Path) -> list[str]:
     """Return the dimensions of a layer along which a shared tile does not divide the one outside it."""
-    entries, ragged = path.mapping.entries[: path.starts[-1]], list[str]()
-    for at, whole in path.problem.dimensions.items():
-        sizes = [whole, *(size for e in entries for size in (e.temporal_tile_sizes[at], e.spatial_tile_sizes[at]))]
-        if any(outer % inner for outer, inner in itertools.pairwise(sizes)):
-            ragged.append(at)
-    return ragged
+    shared = path.mapping.entries[: path.starts[-1]]
+    return [at for at, whole in path.problem.dimensions.items() if not _divides(whole, shared, at)]
 
 
-def _ragged_obstacle(group: GroupMapping, path: Path) -> str | None:
+def _ragged_obstacle(group: GroupMapping, path: Path, ragged: Sequence[str]) -> str | None:
     """Return why shorter visits are counted only by executing them; None if they are not."""
-    entries, layer = path.mapping.entries[: path.starts[-1]], path.problem.name
-    for at in ragged_dimensions(path):
-        if any(entry.spatial_tile_sizes[at] != entry.temporal_tile_sizes[at] for entry in entries):
-            return "units share it out"
-    outside = {
-        name for trips, _ in path.mapping.factors()[: len(entries)] for name, count in trips.items() if count > 1
-    }
+    shared, layer = path.mapping.entries[: path.starts[-1]], path.problem.name
+    if any(_is_unrolled(shared, at) for at in ragged):
+        return "units share it out"
+    factors = path.mapping.factors()[: len(shared)]
+    outside = {name for trips, _ in factors for name, count in trips.items() if count > 1}
     if outside - path.problem.output.dimensions:
         return "a sum crosses the shared loops"
     uses = (padded_use(group, path.names[tensor.name], layer) for tensor in path.problem.tensors)
     return "words do not exist (padding)" if any(use is not None and use.padded for use in uses) else None
 
 
-Ints = npt.NDArray[np.int64]
+MostAndTotal = npt.NDArray[np.int64]
 """Accesses at the busiest instance, and at all instances."""
-NONE: Ints = np.zeros(2, dtype=np.int64)
+NO_ACCESSES: MostAndTotal = np.zeros(2, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -146,9 +148,9 @@ class _Visit:
 class _Counts:
     """Accesses of all visits: at an instance, and at all of them."""
 
-    reads: Ints
-    fills: Ints
-    updates: Ints
+    reads: MostAndTotal
+    fills: MostAndTotal
+    updates: MostAndTotal
     instances: int
     tile_words: int
 
@@ -166,18 +168,17 @@ class _Layer:
     architecture: Architecture
 
     @cached_property
-    def _reports(self) -> dict[tuple[int, FrozenDict[str, int]], Report]:
+    def _reports(self) -> dict[int, list[tuple[int, Report]]]:
         return {}
 
     def reports(self, cut: int) -> list[tuple[int, Report]]:
         """Return how often each kind of visit happens, and the model's report on the layer within one."""
-        rows = list[tuple[int, Report]]()
-        for visit in self.visits(cut):
-            key = cut, visit.problem.dimensions
-            if key not in self._reports:
-                self._reports[key] = self.bind(visit.problem, self.architecture).explain(visit.mapping)
-            rows.append((visit.number, self._reports[key]))
-        return rows
+        if cut not in self._reports:
+            self._reports[cut] = [
+                (visit.number, self.bind(visit.problem, self.architecture).explain(visit.mapping))
+                for visit in self.visits(cut)
+            ]
+        return self._reports[cut]
 
     @cached_property
     def _mapping(self) -> Mapping:
@@ -199,10 +200,6 @@ class _Layer:
         return Mapping(entries=tuple(entries))
 
     @cached_property
-    def _visits(self) -> dict[int, list[_Visit]]:
-        return {}
-
-    @cached_property
     def ragged(self) -> bool:
         """Whether some visits are shorter than others."""
         return bool(ragged_dimensions(self.path))
@@ -218,28 +215,24 @@ class _Layer:
         return [self._memory(tensor, one) for one, cut in zip(keepers, self.cuts(tensor), strict=True) if not cut]
 
     def _is_even(self, visit: _Visit) -> bool:
-        """Return whether all instances in use work alike: no dimension with a shorter tile is shared out."""
+        """Return whether all instances in use work alike: no dimension with a ragged tile is shared out."""
         entries = visit.mapping.entries
-        for at, whole in visit.problem.dimensions.items():
-            pairs = [(entry.temporal_tile_sizes[at], entry.spatial_tile_sizes[at]) for entry in entries]
-            sizes = [whole, *(size for pair in pairs for size in pair)]
-            is_whole = not any(outer % inner for outer, inner in itertools.pairwise(sizes))
-            if not is_whole and any(temporal != spatial for temporal, spatial in pairs):
-                return False
-        return True
+        return all(
+            _divides(whole, entries, at) or not _is_unrolled(entries, at)
+            for at, whole in visit.problem.dimensions.items()
+        )
 
     def visits(self, cut: int) -> list[_Visit]:
         """Return the kinds of visits; where shared tiles divide, there is one."""
-        if cut not in self._visits:
-            sizes = [self._sizes(cut, at) for at in self.path.problem.dimensions]
-            self._visits[cut] = [
-                self._visit(cut, dict(zip(self.path.problem.dimensions, kind, strict=True)), number)
-                for kind, number in (
-                    (tuple(size for size, _ in some), math.prod(count for _, count in some))
-                    for some in itertools.product(*sizes)
-                )
-            ]
-        return self._visits[cut]
+        dimensions = list(self.path.problem.dimensions)
+        return [
+            self._visit(
+                cut,
+                {at: size for at, (size, _) in zip(dimensions, kind, strict=True)},
+                math.prod(count for _, count in kind),
+            )
+            for kind in itertools.product(*(self._sizes(cut, at) for at in dimensions))
+        ]
 
     def _sizes(self, cut: int, at: str) -> list[tuple[int, int]]:
         """Return the sizes of a dimension inside the temporal loops that are visits, each with the number of such tiles."""
@@ -289,7 +282,7 @@ class _Layer:
             text = "a shorter visit leaves units idle in its last steps, which only execution counts; give a size that divides"
             yield Reason(code="imperfect", where=where, message=text)
             return
-        for cut, report in [(one, report) for one in cuts for _, report in self.reports(one)]:
+        for report in [report for cut in cuts for _, report in self.reports(cut)]:
             if not report.valid:
                 yield from (
                     reason.model_copy(update={"where": f"{where}, {reason.where}"}) for reason in report.reasons
@@ -308,15 +301,11 @@ class _Layer:
                     text = "neighbours forward its words; how often is not counted in groups (link_transfers: false)"
                     yield Reason(code="forwarding", where=f"{where}, tensor {tensor.name}", message=text)
                     return
-                if (
-                    self.ragged
-                    and cut == 0
-                    and any(self._counts(0, one, tensor).instances > 1 for one in self._whole(tensor))
-                ):
-                    text = f"several instances keep {tensor.name} outside shorter visits, which only execution counts"
-                    yield Reason(code="imperfect", where=where, message=text)
-                    return
         for tensor in self.path.problem.tensors:
+            if self.ragged and any(self._counts(0, one, tensor).instances > 1 for one in self._whole(tensor)):
+                text = f"several instances keep {tensor.name} outside shorter visits, which only execution counts"
+                yield Reason(code="imperfect", where=where, message=text)
+                return
             if not self._counts_as_executed(tensor):
                 text = "it has padding, and the model counts a tile that moves along it in its own way; use oracle"
                 yield Reason(code="padding", where=f"{where}, tensor {tensor.name}", message=text)
@@ -376,7 +365,7 @@ class _Layer:
                 moved.add(place)
         for number, (memory, all_visits) in enumerate(zip(memories, whole, strict=True)):
             inward = cuts[number]
-            inside, reads, fills = self._counts(inward, memory, tensor), NONE, NONE
+            inside, reads, fills = self._counts(inward, memory, tensor), NO_ACCESSES, NO_ACCESSES
             updates = inside.updates
             inner = keepers[number + 1] if number + 1 < len(keepers) else None
             if filled[number + 1]:
@@ -437,7 +426,7 @@ class _Layer:
             for number, report in self.reports(cut)
         ]
 
-        def moved(kind: str) -> Ints:
+        def moved(kind: str) -> MostAndTotal:
             rows = [(number * getattr(own, kind), own.instances) for number, own in counts]
             return np.array([sum(count for count, _ in rows), sum(count * instances for count, instances in rows)])
 

@@ -24,7 +24,7 @@ from tilewright.application.run.resident_cases import Case
 from tilewright.application.run.resident_group import resident_group
 from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.mapspace.legality import legality
-from tilewright.prices import price_of, rounding
+from tilewright.prices import price_of, rounding_difference
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
@@ -322,8 +322,7 @@ class ResidentNetwork:
         Tiles round the cycles otherwise than a layer on its own.
         """
         cases = (self.case(number, frozenset()), *self._freest(number))
-        cycles, leaked = rounding(self.configuration.architecture)
-        lost = cycles if self.configuration.objective == CYCLES else leaked
+        lost = self.configuration.objective.value(*rounding_difference(self.configuration.architecture))
         return max(0.0, min(self.costs.get(case, LayerCost(math.inf, 0.0)).bound for case in cases) - lost)
 
     def _freest(self, number: int) -> list[Case]:

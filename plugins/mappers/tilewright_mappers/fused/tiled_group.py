@@ -25,9 +25,10 @@ from tilewright_mappers.fused.tiles import Branches, Choice, Fused, TiledInterva
 
 SPACE = (
     "layers in order, in intervals of one nest of shared loops around tiles at home; results stay whole between intervals; "
-    "tiles divide, and shorter last ones are tried; no sum crosses; inside, the layers' map spaces"
+    "tiles divide, no sum crosses; inside, the layers' map spaces"
 )
 """Space of the search, for users."""
+BEYOND = "; the mapping itself has ragged tiles, which are outside this space"
 MAX_LAYERS = 8
 """Layers of the longest interval that is fused. Longer ones are cut."""
 
@@ -75,7 +76,7 @@ class TiledGroup:
         self.objectives = (objective,) if objective.is_additive else (objective, ENERGY, CYCLES)
         self.branches = {one: Branches(mapper, task.group.architecture, home, one, limits) for one in self.objectives}
         self.known: dict[tuple[int, int, Whole, Objective], Fused] = {}
-        self.short: dict[tuple[int, int, Whole, Objective], Fused] = {}
+        self.ragged: dict[tuple[int, int, Whole, Objective], Fused] = {}
         self.ending: list[list[tuple[int, Whole, Objective]]] = [[] for _ in problems]
         self.whole_bits = {
             number: bits for number, tensor in enumerate(shared) if (bits := self._whole_bits(tensor)) is not None
@@ -96,12 +97,13 @@ class TiledGroup:
             raise NotConformableError("the search of fused groups", report.reasons or plain_report.reasons)
         if without < value:
             tree, report, value = unfused, plain_report, without
-        if self.short:  # their costs are estimates
-            other = Tree(self, self._best(short=True)).group()
+        space = SPACE
+        if self.ragged:  # their costs are estimates
+            other = Tree(self, self._best(ragged=True)).group()
             other_report = self.task.evaluate(other)
-            shorter = other_report.of(self.objective)
-            if shorter is not None and shorter < value:
-                tree, report, value = other, other_report, shorter
+            cost = other_report.of(self.objective)
+            if cost is not None and cost < value:
+                tree, report, value, space = other, other_report, cost, SPACE + BEYOND
         assert report.energy_pj is not None and report.cycles is not None
         sure = [self.known[at, at, NOTHING, one] for at in range(len(self.problems)) for one in self.objectives]
         return GroupResult(
@@ -110,7 +112,7 @@ class TiledGroup:
             cycles=report.cycles,
             unfused=unfused,
             bound=0.0 if self.padded else min(bound, value),
-            space=SPACE,
+            space=space,
             by_branches=True,
             proved=not self.padded and bound >= value * (1 - PROOF_TOLERANCE),
             unfused_proved=not self.padded
@@ -147,7 +149,7 @@ class TiledGroup:
             )
             raise NotConformableError(f"architecture {self.group.architecture.name}", reasons, hint=hint)
         try:
-            # short groups need none: all their intervals are searched
+            # groups of few layers need none: all their intervals are searched
             for objective in self.objectives if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
             for length in range(1, min(count, MAX_LAYERS) + 1):
@@ -161,7 +163,7 @@ class TiledGroup:
                             if (first, last, whole, objective) not in self.known:
                                 self._solve(first, last, whole, objective)
             for key in list(self.known):
-                self._shorten(*key)
+                self._solve_ragged(*key)
         except OutOfTime:
             pass
         except KeyboardInterrupt:
@@ -234,16 +236,16 @@ class TiledGroup:
         self.known[first, last, whole, objective] = replace(part, whole=whole)
         self.ending[last].append((first, whole, objective))
 
-    def _shorten(self, first: int, last: int, whole: Whole, objective: Objective) -> None:
-        """Look for a choice with a shorter last tile that seems to cost less than the best one of an interval."""
+    def _solve_ragged(self, first: int, last: int, whole: Whole, objective: Objective) -> None:
+        """Search the choices with ragged tiles that seem to cost less than the best one of an interval."""
         best = self.known[first, last, whole, objective]
         interval = self.interval(first, last, whole)
-        if not any(pace.short_tiles() for pace in interval.paces.values()):
+        if not any(pace.ragged_tiles() for pace in interval.paces.values()):
             return
         most = min(objective.value(best.energy_pj, best.cycles), self._separate(first, last, whole, objective))
-        part = fused_interval(interval, first, self.branches[objective], objective, most, self.limits, short=True)
+        part = fused_interval(interval, first, self.branches[objective], objective, most, self.limits, ragged=True)
         if objective.value(part.energy_pj, part.cycles) < most:
-            self.short[first, last, whole, objective] = replace(part, whole=whole)
+            self.ragged[first, last, whole, objective] = replace(part, whole=whole)
 
     def _allowed(self, first: int, last: int, objective: Objective) -> float:
         """Return the cost of an interval from which on no tree of all layers is better than the best one."""
@@ -269,21 +271,21 @@ class TiledGroup:
         return min((objective.value(row.energy_pj, row.cycles) for row in rows), default=math.inf)
 
     def _rows(
-        self, first: int, last: int, before: Whole, objective: Objective | None, short: bool = False
+        self, first: int, last: int, before: Whole, objective: Objective | None, ragged: bool = False
     ) -> dict[Whole, list[_Cut]]:
         """Return the best cuts of some layers by the results that are whole at home after them.
 
         Args:
             before: the results that are whole at home before them.
             objective: of the parts; None: of all.
-            short: parts may have shorter last tiles.
+            ragged: parts may have ragged tiles.
         """
         rows: list[dict[Whole, list[_Cut]]] = [{before: [_Cut(0.0, 0.0, ())]}]
         for end in range(first, last + 1):
             grown = dict[Whole, list[_Cut]]()
             for start, whole, one in self.ending[end]:
                 key = start, end, whole, one
-                part = self.short.get(key, self.known[key]) if short else self.known[key]
+                part = self.ragged.get(key, self.known[key]) if ragged else self.known[key]
                 if start < first or objective not in (None, one) or not math.isfinite(part.energy_pj):
                     continue
                 for row in rows[start - first].get(self._before(whole, start), ()):
@@ -357,9 +359,9 @@ class TiledGroup:
             least = min(least, objective.value(energy, cycles))
         return least
 
-    def _best(self, objective: Objective | None = None, short: bool = False) -> _Cut:
+    def _best(self, objective: Objective | None = None, ragged: bool = False) -> _Cut:
         """Return the best cut of all layers among the intervals that are known."""
-        rows = self._rows(0, len(self.problems) - 1, NOTHING, objective, short).get(NOTHING, [])
+        rows = self._rows(0, len(self.problems) - 1, NOTHING, objective, ragged).get(NOTHING, [])
         value = (objective or self.objective).value
         return min(rows, key=lambda row: value(row.energy_pj, row.cycles), default=_Cut(math.inf, math.inf, ()))
 

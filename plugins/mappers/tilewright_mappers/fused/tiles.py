@@ -27,7 +27,7 @@ from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.sliding import Window, alive_rows, words_of_boxes
 from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper
-from tilewright.prices import port_limits, prices_of, rounding, tensor_pj, transfer_cycles
+from tilewright.prices import port_limits, prices_of, rounding_difference, tensor_pj, transfer_cycles
 from tilewright.reports import Limit
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
@@ -40,7 +40,7 @@ BATCH = 8
 MAX_CHOICES = 200_000
 """Choices of one interval that are listed. Intervals with more are not fused, and have no bound of their own."""
 FEW_TILES = 6
-"""An axis with fewer tiles that divide has shorter last tiles, too."""
+"""An axis with fewer tiles that divide has ragged ones, too."""
 TOLERANCE = 1e-9
 """Relative distance of costs that count as equal."""
 
@@ -68,8 +68,8 @@ class Choice:
     """A way to fuse the layers of an interval.
 
     `loops`: axis and tile, outermost first. `homes`: positions among the shared tensors. `cases`: the branch of each layer,
-    and `visits`: how often it runs; a shorter visit counts as its share. `starts`: row of the last axis at which each layer starts. `fills`: ports that fill
-    kept tiles, for each layer.
+    and `visits`: how often it runs; a shorter visit counts as its share. `starts`: row of the last axis at which each layer
+    starts. `fills`: ports that fill kept tiles, for each layer.
     """
 
     loops: tuple[tuple[Axis, int], ...]
@@ -126,8 +126,8 @@ class Pacing:
         common = math.gcd(*self.lengths)
         return [max(self.lengths), *(tile for tile in divisors(common)[::-1] if tile < min(self.lengths))]
 
-    def short_tiles(self) -> list[int]:
-        """Return tiles of shared loops whose last one is shorter: powers of two, where few tiles divide."""
+    def ragged_tiles(self) -> list[int]:
+        """Return tiles that do not divide: powers of two, where few tiles divide."""
         whole = self.tiles()
         if len(whole) >= FEW_TILES:
             return []
@@ -286,11 +286,11 @@ class Branches:
             least_pj, least_cycles = (best.bound, 0.0) if energy else (0.0, best.bound)
         return Costs(best.energy_pj, best.cycles, least_pj, least_cycles)
 
-    def least(self, case: BranchCase, visits: float = 1, guess: bool = False) -> tuple[float, float]:
+    def least(self, case: BranchCase, visits: float = 1, ragged: bool = False) -> tuple[float, float]:
         """Return lower bounds on energy and cycles of all visits, known or not.
 
         Args:
-            guess: tiles need not divide, so these are no bounds.
+            ragged: the tile need not divide those that are known, so the results are estimates.
         """
         tensors = case.problem.tensors
         if tensors not in self._lost:
@@ -308,7 +308,7 @@ class Branches:
         if self.is_free:
             for problem, reserved, costs in self._solved.get(self._family(case), ()):
                 pairs = list(zip(problem.sizes, case.problem.sizes, strict=True))
-                if reserved <= case.reserved_bits and (guess or not any(larger % size for larger, size in pairs)):
+                if reserved <= case.reserved_bits and (ragged or not any(larger % size for larger, size in pairs)):
                     parts = math.prod(larger / size for larger, size in pairs)
                     energy, cycles = repeated(costs, visits / parts)
                     least_pj, least_cycles = max(least_pj, energy), max(least_cycles, cycles)
@@ -326,7 +326,7 @@ def visit_rounding(architecture: Architecture, problem: Problem) -> tuple[float,
 
     Each tensor moves whole blocks.
     """
-    cycles, leaked = rounding(architecture)
+    leaked, cycles = rounding_difference(architecture)
     blocks = (
         price.macros * (price.read_pj + price.fill_pj + (price.update_pj if tensor.is_output else 0.0))
         for price in prices_of(architecture).values()
@@ -384,18 +384,14 @@ class TiledInterval:
         sizes = {self.problems[at].sizes[dimension] for at, dimension in enumerate(axis)}
         return pace if pace is not None and (pace.windows or len(sizes) == 1) else None
 
-    def choices(self, short: bool = False) -> Iterator[Choice]:
-        """Yield all choices that fit the home.
-
-        Args:
-            short: those with a shorter last tile. Others have none.
-        """
+    def choices(self, ragged: bool = False) -> Iterator[Choice]:
+        """Yield all choices that fit the home: those with a ragged tile, or those without one."""
         axes, sizes = list(self.paces), [max(pace.lengths) for pace in self.paces.values()]
-        ragged = [set(pace.short_tiles()) if short else set[int]() for pace in self.paces.values()]
-        able = [[*pace.tiles(), *some] for pace, some in zip(self.paces.values(), ragged, strict=True)]
+        more = [set(pace.ragged_tiles() if ragged else ()) for pace in self.paces.values()]
+        able = [[*pace.tiles(), *some] for pace, some in zip(self.paces.values(), more, strict=True)]
         for tiles in itertools.product(*able):  # large tiles bound small ones
-            is_short = any(tile in some for tile, some in zip(tiles, ragged, strict=True))
-            if is_short != short or not self._is_once(tiles, sizes):
+            is_ragged = any(tile in some for tile, some in zip(tiles, more, strict=True))
+            if is_ragged != ragged or not self._is_once(tiles, sizes):
                 continue
             loops = [(axis, tile) for axis, tile, size in zip(axes, tiles, sizes, strict=True) if tile < size]
             sliding = [loop for loop in loops if self.paces[loop[0]].slides]
@@ -612,13 +608,13 @@ def fused_interval(
     objective: Objective,
     most: float,
     limits: Limits,
-    short: bool = False,
+    ragged: bool = False,
 ) -> Fused:
     """Return the best choice of an interval, and a lower bound on all of them.
 
     Args:
         most: a known cost: choices that cost no less are not of interest.
-        short: choices with a shorter last tile, whose costs are estimates: all visits are alike. There is no bound.
+        ragged: choices with a ragged tile. Their costs are estimates, as if all visits were alike, and there is no bound.
     """
     best, best_value, best_costs = None, math.inf, (math.inf, math.inf)
     heap: list[tuple[float, int, Choice]] = []
@@ -628,14 +624,14 @@ def fused_interval(
     def lower(choice: Choice) -> float:
         energy, cycles = choice.energy_pj, 0.0
         for case, visits, fills in zip(choice.cases, choice.visits, choice.fills, strict=True):
-            least = branches.least(case, visits, short)
+            least = branches.least(case, visits, ragged)
             energy, cycles = energy + least[0], cycles + max(least[1], *(fill.cycles for fill in fills), 0.0)
         return objective.value(energy, cycles)
 
     counter = itertools.count()
     listed: list[Choice] = []
     try:
-        for choice in interval.choices(short):
+        for choice in interval.choices(ragged):
             limits.check()
             listed.append(choice)
             if len(listed) > MAX_CHOICES:
@@ -684,5 +680,5 @@ def fused_interval(
         if branches.is_cut:
             raise
     entries = () if best is None else tuple(branches.best(case).entries for case in best.cases)
-    bound = -math.inf if short else min(bound, best_value, least_known)
+    bound = -math.inf if ragged else min(bound, best_value, least_known)
     return Fused(first, *best_costs, bound, best, entries)
