@@ -171,8 +171,8 @@ class NetworkFusion(Tabular):
             result is known to have a choice, because the workload does not state whose results are read. With
             `claimed_by`, it is the claim of plugins that are not built in, and nothing is `proved`.
         unsearched: layers for which no shared loops were searched, and why.
-        searched_bound: with `parts`, lower bound on the objective in the spaces that were searched: results that stay whole, and
-            for layers that follow one another `searched_spaces`.
+        searched_bound: with `parts`, lower bound on the objective over the mappings that were searched: those with results that
+            stay whole, and the `searched_spaces` of layers that share loops.
         with_vectors: totals with vector layers, on tiles where layers share loops; None without vector units.
         unfused_with_vectors: totals with vector layers, each on its own, and without fusion.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
@@ -225,7 +225,7 @@ class NetworkFusion(Tabular):
 
     @property
     def searched_gap(self) -> float | None:
-        """Largest possible further saving in the spaces that were searched, as a fraction."""
+        """Largest possible further saving among the mappings that were searched, as a fraction."""
         return None if self.searched_bound is None else max(0.0, gap_of(self.value, self.searched_bound) or 0.0)
 
     @property
