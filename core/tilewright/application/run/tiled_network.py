@@ -94,7 +94,7 @@ class TiledSearch:
     Attributes:
         runs: those for which a group mapping costs less than results that stay whole.
         unsearched: those that are refused.
-        bound: lower bound on the network's objective in the spaces that were searched, with results whole or in tiles.
+        bound: lower bound on the network's objective over the mappings that were searched, with results whole or in tiles.
         spaces: the spaces of the group mapper, as it names them.
     """
 
