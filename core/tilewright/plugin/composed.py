@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,8 +27,6 @@ from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem
 
 Part = TypeVar("Part", Memory, Compute)
-MOST_COUNTED = 1000
-"""Maximum number of batches whose counts a composed model keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +81,15 @@ class ComposedModel(ABC):
     def is_monotone(self, architecture: Architecture) -> bool:
         """Return whether `limits` are `monotone` on an architecture."""
         return self.monotone
+
+    @cached_property
+    def _counted(self) -> WeakKeyDictionary[MappingBatch, tuple[tuple[Problem, Architecture], AccessBatch]]:
+        """Batch -> its last counts, and the problem and the architecture that they are for."""
+        return WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without counts: their batches stay in this process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_counted"}
 
     @abstractmethod
     def limits(self, counts: AccessBatch) -> Iterable[CycleLimit]:
@@ -149,15 +158,14 @@ class ComposedEvaluator(BatchEvaluator):
         return slowed(self.architecture, report, limits)
 
     def _counts(self, batch: MappingBatch) -> AccessBatch:
-        """Return the counts of the counting model. They are kept for the next timings, if it counts none."""
-        kept: dict[object, tuple[MappingBatch, AccessBatch]]
-        kept = self.model.__dict__.setdefault("_kept", {})
-        key = self.problem, self._counted_for, batch.skeleton
-        if key not in kept or kept[key][0] is not batch:
-            if len(kept) >= MOST_COUNTED:
-                kept.clear()
-            kept[key] = batch, self.counting.count_accesses(batch)
-        return replace(kept[key][1], architecture=self.priced)
+        """Return the counts of the counting model. While the batch lives, they are kept for timings that this does not count."""
+        key = self.problem, self._counted_for
+        known, counts = self.model._counted.get(batch, (None, None))
+        if counts is None or known != key:
+            counts = self.counting.count_accesses(batch)
+            # counts that refer to their batch would keep it alive
+            self.model._counted[batch] = key, replace(counts, mappings=batch.take(slice(0)))
+        return replace(counts, mappings=batch, architecture=self.priced)
 
     def _limits(self, counts: AccessBatch) -> list[CycleLimit]:
         limits = list(self.model.limits(counts))

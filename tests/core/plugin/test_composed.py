@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,6 +31,8 @@ from tilewright.plugin import (
 from tilewright.plugin.costmodel import Relaxable
 from tilewright.plugin.guard.models import guarded_evaluator
 from tilewright.schema.architecture import Architecture
+from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.pipelined.model import PipelinedModel
 
 
 class Banked(ComposedModel):
@@ -221,3 +225,19 @@ def test_one_model_for_many_timings_gives_the_cycles_of_a_new_one_for_each() -> 
             assert costs[0] == costs[1] and len(costs[0]) == len(batch)
         cycles.append(costs[0][0])
     assert cycles[0] == cycles[4] < cycles[1] < cycles[2]
+
+
+def test_counts_are_kept_as_long_as_their_batch_and_not_pickled() -> None:
+    (case,) = tw.map("nk,km->nm; n=4 k=4 m=4", "eyeriss", mapper="random", evaluations=20, cache=False).layers
+    assert case.mapping is not None and case.architecture is not None
+    model, counted = PipelinedModel(TimeloopOptions()), []
+    batch = MappingBatch.pack(case.problem, [case.mapping])
+    for latency in (0, 50):
+        hardware = case.architecture.replace({"DRAM.timing.latency_cycles": latency})
+        counted.append(model.bind(case.problem, hardware).count_accesses(batch))
+    assert counted[0].reads is counted[1].reads
+    assert counted[0].architecture != counted[1].architecture and counted[1].mappings is batch
+    assert not pickle.loads(pickle.dumps(model))._counted and len(model._counted) == 1
+    del batch, counted
+    gc.collect()
+    assert not model._counted
