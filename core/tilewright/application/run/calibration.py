@@ -22,8 +22,11 @@ LARGEST = 2**20
 """Largest number that is tried."""
 CHOICES: dict[str, tuple[Value, ...]] = {"prefetch": ("any", "next", "none"), "reload": (False, True)}
 """Values of parameters that are not numbers, by the last word of the path."""
-LEAST = {"burst_words": 1, "latency_cycles": 0, "step_cycles": 0, "cycles": 1, "miss_cycles": 1, "iterations": 1}
-LEAST |= {"fill_drain_cycles": 0, "start_cycles": 0, "load_cycles": 0, "issue_cycles": 0, "return_cycles": 1}
+LEAST = {
+    **dict.fromkeys(("latency_cycles", "step_cycles", "fill_drain_cycles", "start_cycles"), 0),
+    **dict.fromkeys(("load_cycles", "issue_cycles"), 0),
+    **dict.fromkeys(("burst_words", "cycles", "return_cycles", "miss_cycles", "iterations"), 1),
+}
 """Least values of parameters that are integers."""
 RATES = tuple(f"{kind}_bandwidth_words_per_cycle" for kind in ("read", "write", "shared"))
 """Parameters that are positive numbers."""

@@ -201,19 +201,17 @@ def calibrate(
     if tests is not None:
         errors["test as given"] = _summary(tests, tests.errors(start))
         errors["test fitted"] = _summary(tests, tests.errors(after))
+    fitted, rows = seen.with_values(after), _rows(seen, start, after, unseen)
+    if tests is not None:
+        rows += _rows(tests, start, after, None, test=True)
     return CalibrationReport(
-        seen.with_values(after),
+        fitted,
         built.name,
         dict(zip(names, start, strict=True)),
         dict(zip(names, after, strict=True)),
         errors,
         None if unseen is not None else "Ctrl-C" if stop_requested() else f"--seconds {seconds:g}",
-        _with_reasons(
-            [(seen, row) for row in _rows(seen, start, after, unseen)]
-            + ([] if tests is None else [(tests, row) for row in _rows(tests, start, after, None, test=True)]),
-            after,
-            worst,
-        ),
+        _with_reasons(rows, built, fitted, worst),
     )
 
 
@@ -227,11 +225,11 @@ def _rows(
     after: Sequence[Value],
     unseen: Floats | None,
     test: bool = False,
-) -> list[PredictionRow]:
-    """Return the cycles of each row."""
+) -> list[tuple[Measurement, PredictionRow]]:
+    """Return the measurements with the cycles of each."""
     given, fitted = (predictions.measured * np.exp(predictions.errors(values)) for values in (start, after))
     held_out = None if unseen is None else predictions.measured * np.exp(unseen)
-    return [
+    predicted = [
         PredictionRow(
             where=row.where,
             test=test,
@@ -244,6 +242,7 @@ def _rows(
         )
         for at, row in enumerate(predictions.rows)
     ]
+    return list(zip(predictions.rows, predicted, strict=True))
 
 
 def _misfit(row: PredictionRow) -> float:
@@ -252,19 +251,18 @@ def _misfit(row: PredictionRow) -> float:
 
 
 def _with_reasons(
-    rows: Sequence[tuple[Predictions, PredictionRow]], after: Sequence[Value], worst: int
+    rows: Sequence[tuple[Measurement, PredictionRow]], model: BuiltModel, architecture: Architecture, worst: int
 ) -> list[PredictionRow]:
     """Return the rows, the worst ones with what the predicted cycles wait for."""
-    reasons = {}
-    for predictions, row in sorted(rows, key=lambda pair: _misfit(pair[1]), reverse=True)[:worst]:
-        measurement = next(item for item in predictions.rows if item.where == row.where)
-        architecture = predictions.with_values(after)
-        report = evaluate(predictions.model, measurement.problem, architecture, measurement.mapping)
+    result = [row for _, row in rows]
+    for at in sorted(range(len(rows)), key=lambda at: _misfit(result[at]), reverse=True)[:worst]:
+        measurement, row = rows[at]
+        report = evaluate(model, measurement.problem, architecture, measurement.mapping)
         limits = sorted(report.limits, key=lambda limit: -limit.cycles)[:2]
         known = ", then ".join(f"{limit.title} ({limit.cycles:,})" for limit in limits)
         side = "too many" if row.fitted > row.measured else "too few"
-        reasons[row.where] = f"{side}: {known or 'the model gives no limits'}"
-    return [row.model_copy(update={"reason": reasons.get(row.where)}) for _, row in rows]
+        result[at] = row.model_copy(update={"reason": f"{side}: {known or 'the model gives no limits'}"})
+    return result
 
 
 def parameters_of(architecture: Architecture, given: str | Sequence[str] | None) -> list[str]:
