@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ class _Rows:
             if 0 in (window.stride, window.dilation):
                 raise InputError(f"'{text}' multiplies or divides by zero")
             known = read.setdefault(row, window)
-            if known.row.partition(" + ")[2] != window.row.partition(" + ")[2] or known.stride != window.stride:
+            if replace(window, output=known.output) != known:
                 raise InputError(f"{row} has two windows; '{text}' is the second")
         return cls(names, FrozenDict(read), FrozenDict(problem.instance))
 

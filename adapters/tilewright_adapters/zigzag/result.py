@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import BeforeValidator
 
 from tilewright.errors import InputError, Location
 from tilewright.schema.document import Document, validate
@@ -20,13 +20,16 @@ _LOOP = re.compile(r"\((\w+), ([1-9]\d{0,12})\)")
 OTHER_HARDWARE = "give the accelerator file of the search"
 
 
-def _loop(text: str) -> str:
-    if not _LOOP.fullmatch(text):
+def _loop(text: object) -> tuple[str, int]:
+    """Return the dimension and the trips of a loop such as `(K, 32)`."""
+    match = _LOOP.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         raise ValueError(f"'{text}' is not a loop; expected one like '(K, 32)'")
-    return text
+    return match[1].upper(), int(match[2])
 
 
-Levels = dict[str, tuple[tuple[Annotated[str, AfterValidator(_loop)], ...], ...]]
+Loop = Annotated[tuple[str, int], BeforeValidator(_loop)]
+Levels = dict[str, tuple[tuple[Loop, ...], ...]]
 """Operand -> the loops of each of its memories, all innermost first."""
 
 
@@ -106,7 +109,7 @@ def documents_of(document: Document, result: ResultInputs) -> dict[str, Document
             for axis, counts in layer.user_spatial_mapping.items()
         },
         "memory_operand_links": dict(layer.memory_operand_links),
-        "temporal_ordering": [list(_pair(text)) for text in loops["O"]],
+        "temporal_ordering": [list(loop) for loop in loops["O"]],
     }
     marks: Mapping[tuple[str | int, ...], Location] = {(): document.locate(("inputs", "layer"))}
     return {
@@ -155,7 +158,7 @@ def check_levels(
     for operand, counts in taken.items():
         ends = [sum(counts[: level + 1]) for level in range(len(counts))]
         ours = [[loop for loop in order[:end] if stored[operand].indexed_by(loop[0])] for end in ends]
-        said = [[_pair(text) for text in level] for level in levels[operand]]
+        said = [list(level) for level in levels[operand]]
         inside = [list(chain.from_iterable(said[: level + 1])) for level in range(len(said))]
         theirs = [[loop for loop in loops if stored[operand].indexed_by(loop[0]) and loop[1] > 1] for loops in inside]
         if ours != theirs:
@@ -163,8 +166,3 @@ def check_levels(
                 f"the memories of {operand} keep the loops {said} in the result, and ZigZag's rule gives {ours}; "
                 "a result does not state padding: give the workload file, too"
             )
-
-
-def _pair(text: str) -> tuple[str, int]:
-    name, count = text.strip("()").split(", ")
-    return name.upper(), int(count)
