@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -227,13 +227,20 @@ def nvdla_2048() -> tw.Architecture:
     return tw.Architecture.model_validate({"name": "nvdla2048", "clusters": clusters, "compute": compute})
 
 
-def least_traffic(problem: tw.Problem) -> tuple[tw.Mapping, Report]:
+def best(
+    problem: tw.Problem, architecture: tw.Architecture, objective: Literal["energy", "cycles"]
+) -> tuple[tw.Mapping, Report]:
     """Return the mapping that `optimal` finds, and its report."""
     (layer,) = tw.map(
-        problem, nvdla_2048(), mapper="optimal", objective="energy", seconds=20, constraints="none", cache=False
+        problem, architecture, mapper="optimal", objective=objective, seconds=20, constraints="none", cache=False
     ).layers
     assert layer.mapping is not None and layer.report is not None
     return layer.mapping, layer.report
+
+
+def least_traffic(problem: tw.Problem) -> tuple[tw.Mapping, Report]:
+    """Return the mapping with the least DRAM traffic on NVDLA, and its report."""
+    return best(problem, nvdla_2048(), "energy")
 
 
 def at_stride_1(problem: tw.Problem) -> tw.Problem:
@@ -242,6 +249,15 @@ def at_stride_1(problem: tw.Problem) -> tw.Problem:
         return problem
     (alternative,) = installed().make(AlgorithmSpec, "space_to_depth").alternatives(problem)
     return alternative.steps.layers[0].problem
+
+
+def kind_of(sizes: dict[str, int]) -> str:
+    """Return the kind of a convolution in the page's table."""
+    if sizes["stride"] > 1:
+        return "stride"
+    if sizes["winograd"]:
+        return "Winograd"
+    return "pointwise" if sizes["R"] == 1 else "other"
 
 
 def nvdla(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
@@ -260,13 +276,7 @@ def nvdla(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         yield {
             "network": row["network"],
             "layer": row["layer"],
-            "kind": "stride"
-            if of["stride"] > 1
-            else "Winograd"
-            if of["winograd"]
-            else "pointwise"
-            if of["R"] == 1
-            else "other",
+            "kind": kind_of(of),
             "sheet_kb": row["dram_kb"],
             "dram_kb": f"{sum(times[tensor.name] * problem.tensor_words(tensor) for tensor in problem.tensors) / 1024:.2f}",
             "named_kb": f"{named:.2f}",
@@ -302,16 +312,13 @@ def ethos_u(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         of = {name: int(row[name]) for name in "C K R P stride".split()}
         sizes = {"N": 1, "K": of["K"], "C": of["C"], "P": of["P"], "Q": of["P"], "R": of["R"], "S": of["R"]}
         problem = convolution(row["layer"].replace(" ", "_"), sizes, of["stride"])
-        (found,) = tw.map(
-            problem, ethos_u55_256(), mapper="optimal", objective="cycles", seconds=20, constraints="none", cache=False
-        ).layers
-        assert found.report is not None
-        limit = max(found.report.limits, key=lambda limit: limit.cycles)
+        _, report = best(problem, ethos_u55_256(), "cycles")
+        limit = max(report.limits, key=lambda limit: limit.cycles)
         yield {
             "network": row["network"],
             "layer": row["layer"],
             "vela_cycles": row["cycles"],
-            "cycles": found.report.cycles,
+            "cycles": report.cycles,
             "limit": limit.title,
         }
 
