@@ -38,7 +38,7 @@ MAX_DEPTH = 20
 PART = "!part"
 """Tag of an included document, followed by the index of its Part."""
 FUNCTIONS = {"ceil": math.ceil, "floor": math.floor, "max": max, "min": min}
-"""Functions that AccelForge's examples use in templates, beside those of Jinja."""
+"""Functions that AccelForge's examples use in templates, in addition to those of Jinja."""
 _GUESSED = "values are guessed"
 """Name of no variable: assertions hold while missing values are guessed."""
 _MARKS = re.compile(r"\{%|\{\{|\{#")

@@ -134,7 +134,7 @@ class _Walk:
         self.unsearched: list[UnsearchedRule] = []
         self.memories: list[tuple[Document, MemoryData, Tensors, int]] = []
         self.compute: tuple[Document, ComputeData] | None = None
-        self.beside: list[tuple[Document, ComputeData, str, int]] = []
+        self.pairwise: list[tuple[Document, ComputeData, str, int]] = []
         """Compute nodes of einsums of two tensors, with the memory above, and the nodes for an instance of it."""
         self.warnings: list[str] = []
 
@@ -155,7 +155,7 @@ class _Walk:
                     _, memory, _, above = self.memories[-1]
                     sizes = [draft.size for draft in self.drafts[above:-1]]
                     copies = math.prod((*sizes, *(self.scope.whole(spatial.fanout) for spatial in data.spatial)))
-                    self.beside.append((node, data, memory.name, copies))
+                    self.pairwise.append((node, data, memory.name, copies))
                 return
             if self.compute is not None:
                 self.follows(data.name, self.compute[1].name)
@@ -241,9 +241,9 @@ class _Walk:
         if not self.drafts:
             raise InputError("no memory keeps any tensor", location=document.locate(()))
         names, units = self.names(), list[Unit]()
-        for place, beside, above, copies in self.beside:
-            with _component(beside.name, place):
-                units += self.unit(beside, above, copies, hertz)
+        for place, data, above, copies in self.pairwise:
+            with _component(data.name, place):
+                units += self.unit(data, above, copies, hertz)
         with placed(document.locate(())):
             architecture = Architecture(
                 name=name,

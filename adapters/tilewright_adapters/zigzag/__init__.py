@@ -155,7 +155,7 @@ def _with_result(documents: dict[str, Document], named: str | None) -> tuple[Res
     """Replace a result by its mapping, and by its layer if no workload is given; return it and the layer's name.
 
     Raises:
-        InputError: the result is invalid, is beside a mapping, or is of another accelerator.
+        InputError: the result is invalid, comes with a mapping, or is of another accelerator.
     """
     document = documents.pop("result")
     result = read_result(document)

@@ -31,12 +31,11 @@ def on_one_axis(space: MapSpace) -> tuple[MapSpace, ...]:
         InputError: There are more than `MAX_PARTS`.
     """
     shared = [(level, dim) for level in _levels(space) for dim in _shared(space, level)]
-    axes = [sorted({_axis(space, slot) for slot in level}) for level, _ in shared]
-    choices = list(itertools.product(*axes)) if 2 ** len(shared) <= MAX_PARTS else None
-    if choices is None:
-        text = f"{len(shared)} dimensions of {space.problem.name} may be unrolled along several axes, at most 8 are searched"
+    if 2 ** len(shared) > MAX_PARTS:
+        text = f"{len(shared)} dimensions of {space.problem.name} may be unrolled along several axes; at most 8 are searched"
         raise InputError(text, hint="limit the dimensions of a fanout in the constraints (`spatial`, `only`)")
-    parts = [_part(space, shared, choice) for choice in choices]
+    axes = [sorted({_axis(space, slot) for slot in level}) for level, _ in shared]
+    parts = [_part(space, shared, choice) for choice in itertools.product(*axes)]
     return tuple(part for part in parts if part.factorizations) or tuple(parts[:1])
 
 

@@ -345,11 +345,11 @@ class Constraints(FileModel):
         structure = recognise(problem)
         kinds = (None,) if structure is None else (structure.kind, None)
         fitting = [variant for variant in self.variants if variant.fits(problem) and variant.structure in kinds]
-        ranks = [
-            (not variant.layers, not variant.operations, kinds.index(variant.structure), number)
-            for number, variant in enumerate(fitting)
-        ]
-        return fitting[min(ranks)[-1]] if ranks else None
+
+        def rank(variant: Variant) -> tuple[bool, bool, int]:
+            return not variant.layers, not variant.operations, kinds.index(variant.structure)
+
+        return min(fitting, key=rank, default=None)
 
     def labelled(self, problem: Problem) -> Problem:
         """Return a problem with the first word of a rule for layers that selects it, if there is one, as its label.
@@ -357,8 +357,8 @@ class Constraints(FileModel):
         So layers with equal work and different rules are different problems.
         """
         words = [word for variant in self.variants for word in variant.layers]
-        own = (problem.name, problem.label)
-        label = next((word for word in words if word in own or fnmatchcase(problem.name, word)), problem.label)
+        names = (problem.name, problem.label)
+        label = next((word for word in words if word in names or fnmatchcase(problem.name, word)), problem.label)
         return problem if label == problem.label else problem.model_copy(update={"label": label})
 
     def rules_for(self, problem: Problem, architecture: Architecture) -> Variant | None:

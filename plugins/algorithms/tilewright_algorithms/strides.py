@@ -94,5 +94,5 @@ def _step(problem: Problem, data: Tensor, strides: dict[str, int], channel: str)
         lacks = tensor in problem.operands and channel not in problem.dimensions
         return tensor.model_dump(mode="json") | {"projection": ranks + [channel] * lacks}
 
-    given = problem.model_dump(mode="json")
-    return Problem.model_validate(given | {"dimensions": sizes, "tensors": [changed(each) for each in problem.tensors]})
+    tensors = [changed(tensor) for tensor in problem.tensors]
+    return Problem.model_validate(problem.model_dump(mode="json") | {"dimensions": sizes, "tensors": tensors})

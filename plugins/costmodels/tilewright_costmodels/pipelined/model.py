@@ -23,8 +23,8 @@ class PipelinedModel(ComposedModel):
 
     `start_cycles` come on top of both.
 
-    Mappings are scheduled one at a time. Fewer words never take more cycles (docs/optimal.md, Lemma 2), except where
-    `is_monotone` says so.
+    Mappings are scheduled one at a time. Fewer words never take more cycles (docs/optimal.md, Lemma 2) where
+    `is_monotone` holds.
     """
 
     name = "pipelined"
@@ -48,10 +48,11 @@ class PipelinedModel(ComposedModel):
     def is_monotone(self, architecture: Architecture) -> bool:
         """Return whether fewer words never take more cycles.
 
-        An even part of passing words may take more, and instructions between two changes of the innermost tiles.
+        They may where words pass through a memory, or where instructions have `load_cycles` or `issue_cycles`.
         """
-        told = architecture.compute.instruction
-        return not passing_memories(architecture) and not (told and (told.load_cycles or told.issue_cycles))
+        instruction = architecture.compute.instruction
+        paced = instruction is not None and (instruction.load_cycles or instruction.issue_cycles)
+        return not passing_memories(architecture) and not paced
 
     def explain_vector(self, layer: VectorLayer, architecture: Architecture, unit: Unit) -> Report:
         """Return the report of a vector layer whose rows wait.
