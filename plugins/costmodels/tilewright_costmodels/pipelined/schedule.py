@@ -132,7 +132,6 @@ def levels_of(
                 innermost = len(outside) - 1
                 whole = problem.tile_words(tensor, mapping.entries[entry].temporal_tile_sizes)
                 read, filled = (read / filled * whole, whole) if filled else (read, filled)
-            width = source.words_of(tensor)
             requests = target.timing.requests
             asked, returned = request_cycles(problem, mapping, tensor, holding[parent], entry, source, requests)
             passes = target.timing.prefetch == "through"
@@ -142,11 +141,10 @@ def levels_of(
                 times=math.prod(loop.trips for loop in outside[: innermost + 1]),
                 source=source.name,
                 target=target.name,
-                latency=source.timing.latency_cycles
-                + sum(passed.fanout.network.latency_cycles for passed in architecture.clusters[ends[0] : ends[1]]),
-                read=in_bursts(read * width, source.timing.burst_words) * source.slices_per_word,
+                latency=latency_cycles(architecture, source, *ends),
+                read=slices_in_bursts(source, tensor, read),
                 filled=0.0 if passes else filled * target.slices_of(tensor),
-                updated=in_bursts(updated * width, source.timing.burst_words) * source.slices_per_word,
+                updated=slices_in_bursts(source, tensor, updated),
                 read_requests=read * asked,
                 updated_requests=updated * returned,
             )
@@ -168,6 +166,17 @@ def levels_of(
     return levels
 
 
+def latency_cycles(architecture: Architecture, source: Memory, outer: int, inner: int) -> int:
+    """Return the cycles from the request of a transfer between two clusters to its first word."""
+    passed = architecture.clusters[outer:inner]
+    return source.timing.latency_cycles + sum(cluster.fanout.network.latency_cycles for cluster in passed)
+
+
+def slices_in_bursts(memory: Memory, tensor: Tensor, values: float) -> float:
+    """Return the slices of a memory that so many values of a tensor take, in whole bursts."""
+    return in_bursts(values * memory.words_of(tensor), memory.timing.burst_words) * memory.slices_per_word
+
+
 def in_bursts(words: float, burst: int) -> float:
     """Return the words of a transfer in whole bursts. Bursts of one word are not rounded."""
     return math.ceil(words / burst - 1e-9) * burst if burst > 1 else words
@@ -187,6 +196,8 @@ def request_cycles(
     Without requests, a tile is one run. A run of requests spans the tiles of all sub-clusters, so it contains their
     unrolled loops.
     """
+    if requests is None and source.timing.rows is None:
+        return 0.0, 0.0
     if requests is None:
         values = problem.tile_words(tensor, mapping.entries[inner].temporal_tile_sizes)
         opened = row_cycles(source, values * source.words_of(tensor)) / values

@@ -15,7 +15,8 @@ from tilewright_costmodels.pipelined.schedule import (
     Schedule,
     TileTransfer,
     busy_cycles,
-    in_bursts,
+    latency_cycles,
+    slices_in_bursts,
 )
 from tilewright_costmodels.vector.counts import Moved, Placement, VectorCounts, counts_of
 from tilewright_costmodels.vector.report import report_of
@@ -62,30 +63,18 @@ def _transfer(
     moved, filled = (counts.moved.get((memory.name, tensor.name), Moved()) for memory in (outer, inner))
     shared = {operand.name for operand in placed.layer.operands if operand.shared}
     times = 1 if tensor.name in shared and placed.holds(inner) else steps
-    index = _positions(placed)
-    ends = [index[memory.name] for memory in (outer, inner)]
-    networks = (cluster.fanout.network for cluster in placed.architecture.clusters[ends[0] : ends[1]])
-
-    def in_step(words: int) -> float:
-        sent = in_bursts(words / times * outer.words_of(tensor), outer.timing.burst_words)
-        return sent * outer.slices_per_word
-
+    architecture = placed.architecture
+    ends = (architecture.cluster_index[architecture.cluster_of(memory.name).name] for memory in (outer, inner))
     return TileTransfer(
         prefetch=inner.timing.prefetch,
         innermost=RUN if times == 1 else 0,
         times=times,
         source=outer.name,
         target=inner.name,
-        latency=outer.timing.latency_cycles + sum(network.latency_cycles for network in networks),
-        read=0.0 if tensor.is_output else in_step(moved.most_read),
+        latency=latency_cycles(architecture, outer, *ends),
+        read=0.0 if tensor.is_output else slices_in_bursts(outer, tensor, moved.most_read / times),
         filled=0.0 if tensor.is_output else filled.most_written / times * inner.slices_of(tensor),
-        updated=in_step(moved.most_written) if tensor.is_output else 0.0,
+        updated=slices_in_bursts(outer, tensor, moved.most_written / times) if tensor.is_output else 0.0,
         read_requests=0.0,
         updated_requests=0.0,
     )
-
-
-def _positions(placed: Placement) -> dict[str, int]:
-    """Return memory -> position of its cluster."""
-    clusters = enumerate(placed.architecture.clusters)
-    return {memory.name: number for number, cluster in clusters for memory in cluster.memories}
