@@ -312,7 +312,7 @@ class _Walk:
         action = self.action(data, "compute", 1, None)
         self.leaks(data)
         if hertz is None or math.isinf(action.rate):
-            self.warn(f"{data.name} is ignored: a vector unit needs a throughput, and compute another one")
+            self.warn(f"{data.name} is ignored: a vector unit needs a throughput, and so does the compute node")
             return
         rate = copies * action.rate / hertz
         lanes, kinds = max(1, round(rate)), get_args(Operation)

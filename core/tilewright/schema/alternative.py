@@ -61,7 +61,7 @@ class Alternative(Model):
     )
     """Dimension of the problem -> its digits and their sizes, the most significant first; `dimensions` has them instead.
 
-    A number beyond the size of the dimension multiplies by zero.
+    Products of numbers beyond the size of the dimension are zero.
     """
     movements: tuple[Movement, ...] = ()
     """Tensors that are rearranged."""

@@ -232,7 +232,7 @@ class Variant(Model):
         return self.sizes is not None or bool(self.layers or self.operations)
 
     def for_any(self) -> Variant:
-        """Return the rules without what selects their problems, but the structure."""
+        """Return the rules without the sizes, tensors, layers and operations that select their problems."""
         return self.model_copy(update={"sizes": None, "tensors": None, "layers": (), "operations": ()})
 
     def renamed(self, parts: FrozenDict[str, tuple[str, ...]]) -> Variant:

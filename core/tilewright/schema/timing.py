@@ -21,7 +21,7 @@ class Requests(Model):
     cycles: Count
     """Cycles that a request takes in the outer memory, in addition to those of its words."""
     return_cycles: Count | None = None
-    """Cycles that a request takes which returns a tile; None: `cycles`."""
+    """Cycles of a request that returns a tile; None: `cycles`."""
 
 
 class Rows(Model):
@@ -82,4 +82,4 @@ class Instruction(Model):
     load_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
     """Least cycles of the last instruction before the tiles nearest to the array change, in which the next ones are loaded."""
     issue_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
-    """Cycles to issue one instruction, while earlier ones work: those between two such changes take at least their sum."""
+    """Cycles to issue one instruction. All of those between two such changes take at least the sum of theirs."""

@@ -173,7 +173,7 @@ def latency_cycles(architecture: Architecture, source: Memory, outer: int, inner
 
 
 def slices_in_bursts(memory: Memory, tensor: Tensor, values: float) -> float:
-    """Return the slices of a memory that so many values of a tensor take, in whole bursts."""
+    """Return the slices of a memory that values of a tensor take, in whole bursts."""
     return in_bursts(values * memory.words_of(tensor), memory.timing.burst_words) * memory.slices_per_word
 
 
