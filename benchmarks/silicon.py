@@ -351,18 +351,15 @@ def gemmini(folder: Path, fit: bool) -> Iterator[dict[str, Any]]:
     """Yield the errors of 222 rows that the fit of benchmarks/silicon/gemmini.arch.yaml did not see, and of its own."""
     from support import gemmini as source
 
-    with tempfile.TemporaryDirectory() as text:
-        output = Path(text)
-        source.main(folder / "dosa", output)
-        if fit:
-            fitted(output / "gemmini.arch.yaml", output / "train.csv", "gemmini", source.FITTED)
+    if fit:
+        with tempfile.TemporaryDirectory() as text:
+            source.main(folder / "dosa", Path(text))
+            fitted(Path(text) / "gemmini.arch.yaml", Path(text) / "train.csv", "gemmini", source.FITTED)
     architecture = tw.load(FOLDER / "gemmini.arch.yaml", "architecture")
     for name, which in (("gemmini fit", "train"), ("gemmini", "test")):
-        rows = []
-        for row in read(folder / "dosa/data" / source.SOURCES[which]):
-            if which == "test" or source.is_stated(row):
-                problem = source.problem_of(row)
-                rows.append((which, problem, source.mapping_of(row, problem), float(row["target.gemmini_cycle"])))
+        rows = (
+            (which, problem, mapping, took) for _, problem, mapping, took in source.measured(folder / "dosa", which)
+        )
         yield cycles(name, architecture, given(rows))
 
 

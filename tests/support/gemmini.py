@@ -20,7 +20,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -189,22 +189,28 @@ def fits(problem: Problem, tensors: Sequence[Tensor], tile: Sizes) -> bool:
     return used <= SLACK * WAYS * SETS
 
 
+def measured(dosa: Path, name: str) -> Iterator[tuple[int, Problem, Mapping, float]]:
+    """Yield the number of each row of a source, its problem, mapping and cycles; of `train` those that are stated."""
+    with (dosa / "data" / SOURCES[name]).open(newline="") as text:
+        for number, row in enumerate(csv.DictReader(text)):
+            if name == "test" or is_stated(row):
+                problem = problem_of(row)
+                yield number, problem, mapping_of(row, problem), float(row["target.gemmini_cycle"])
+
+
 def main(dosa: Path, output: Path) -> None:
     (output / "problems").mkdir(parents=True, exist_ok=True)
     (output / "gemmini.arch.yaml").write_text(architecture().to_yaml())
-    for name, source in SOURCES.items():
+    for name in SOURCES:
         (output / name).mkdir(exist_ok=True)
-        with (dosa / "data" / source).open(newline="") as text, (output / f"{name}.csv").open("w", newline="") as found:
-            table = csv.writer(found)
+        with (output / f"{name}.csv").open("w", newline="") as text:
+            table = csv.writer(text)
             table.writerow(["mapping", "problem", "cycles"])
-            for number, row in enumerate(csv.DictReader(text)):
-                if name == "train" and not is_stated(row):
-                    continue
-                problem = problem_of(row)
-                mapping = f"{name}/{number}.yaml"
-                (output / mapping).write_text(mapping_of(row, problem).to_yaml())
-                (output / "problems" / f"{problem.name}.yaml").write_text(problem.to_yaml())
-                table.writerow([mapping, f"problems/{problem.name}.yaml", float(row["target.gemmini_cycle"])])
+            for number, problem, mapping, cycles in measured(dosa, name):
+                files = f"{name}/{number}.yaml", f"problems/{problem.name}.yaml"
+                for file, document in zip(files, (mapping, problem), strict=True):
+                    (output / file).write_text(document.to_yaml())
+                table.writerow([*files, cycles])
 
 
 if __name__ == "__main__":
