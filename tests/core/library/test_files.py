@@ -26,7 +26,13 @@ def test_what_comes_with_it() -> None:
     }
     assert set(WORKLOADS) >= {
         *("quickflow_convs", "factorflow_gemms", "sunstone_kernels", "sunstone_layers"),
-        *("union_tensor_contractions", "union_dnn_layers", "mobilenetv2", "sunstone_mobilenetv2_layers"),
+        *(
+            "union_tensor_contractions",
+            "union_dnn_layers",
+            "mobilenetv2",
+            "efficientnet_b0",
+            "sunstone_mobilenetv2_layers",
+        ),
         *("cosa_alexnet_layers", "cosa_resnext50_layers", "cosa_deepbench"),
     }
 
@@ -42,7 +48,8 @@ def test_every_file_round_trips_and_names_its_source(loaded: Any) -> None:
     assert type(loaded).from_yaml(loaded.to_yaml()) == loaded
     assert type(loaded).from_yaml(loaded.to_json()) == loaded
     assert re.search(
-        r"FactorFlow|MobileNetV2 \(|QuickFlow, Table|Union \(PACT 2021\)|(Sunstone|CoSA|Sparseloop) \(", loaded.source
+        r"FactorFlow|(MobileNetV2|EfficientNet-B0) \(|QuickFlow, Table|Union \(PACT 2021\)|(Sunstone|CoSA|Sparseloop) \(",
+        loaded.source,
     )
 
 
