@@ -80,6 +80,10 @@ class BranchMapper(Protocol):
         """Whether no rule restricts the loops outside the home, so that loops outside a visit may be loops of one mapping."""
         ...
 
+    def home_is_least(self, objective: Objective) -> bool:
+        """Return whether a tensor costs no more if it starts at the home instead of the outermost memories."""
+        ...
+
     def branches(self, cases: Sequence[BranchCase], objective: Objective) -> list[BranchCost]:
         """Return the best mapping of each visit. After an interrupt, the list is shorter."""
         ...

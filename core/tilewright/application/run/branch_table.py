@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.application.run.case_costs import CaseCosts, LayerCost, Search, home_of
 from tilewright.application.run.configuration import RunConfiguration
-from tilewright.application.run.resident_cases import Case
+from tilewright.application.run.resident_cases import Case, is_cheaper
 from tilewright.application.run.resident_group import layer_entries
 from tilewright.plugin.groupmapper import BranchCase, BranchCost
 from tilewright.schema.architecture import Memory
@@ -45,6 +45,9 @@ class BranchTable:
         temporal = (rule.memory in outside for variant in variants for rule in variant.temporal)
         spatial = (trips.min > 1 for variant in variants for rule in variant.spatial for trips in rule.factors.values())
         return not any(temporal) and not any(spatial)
+
+    def home_is_least(self, objective: Objective) -> bool:
+        return self.home is not None and is_cheaper(self.home, self.configuration.architecture, objective)
 
     def share(self, known: CaseCosts) -> None:
         """Share the cases that a network has searched for the same objective and rules."""

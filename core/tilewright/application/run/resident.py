@@ -20,12 +20,12 @@ from tilewright.application.run.case_costs import CaseCosts, LayerCost, Search
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import evaluate
 from tilewright.application.run.network import LayerSearch, space_of
-from tilewright.application.run.resident_cases import Case
+from tilewright.application.run.resident_cases import Case, is_cheaper
 from tilewright.application.run.resident_group import resident_group
 from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.mapspace.legality import legality
-from tilewright.prices import price_of, rounding_difference
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.prices import rounding_difference
+from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import CYCLES, ENERGY
@@ -210,8 +210,7 @@ class ResidentNetwork:
             )
             for layer, names in zip(self.workload.layers, exchanged(self.workload), strict=True)
         ]
-        timed = objective.cycle_power > 0 or any(memory.leakage_pj_per_cycle for memory in architecture.memories)
-        self.shrinks = self.home is not None and _is_cheaper(self.home, architecture, timed)
+        self.shrinks = self.home is not None and is_cheaper(self.home, architecture, objective)
 
     @property
     def costs(self) -> dict[Case, LayerCost]:
@@ -439,23 +438,3 @@ def _subsets(items: Sequence[Item]) -> list[frozenset[Item]]:
         for count in range(len(items) + 1)
         for combination in itertools.combinations(items, count)
     ]
-
-
-def _is_cheaper(home: Memory, architecture: Architecture, timed: bool) -> bool:
-    """Return whether a tensor costs no more if it starts at the home instead of the outermost memories.
-
-    Accesses to the home cost no more energy. If time counts (`timed`), no port limits the home: it serves all tensors
-    that start there, and outermost memories serve others at the same time.
-    """
-    near = price_of(home)
-    if home.block_words > 1 or (timed and any(map(math.isfinite, near.bandwidths))):
-        return False
-    for outer in architecture.clusters[0].memories:
-        far = price_of(outer)
-        if (home.word_bits, home.bits_per_value) != (outer.word_bits, outer.bits_per_value):
-            return False
-        if any(
-            mine / near.block > theirs / far.block for mine, theirs in zip(near.energies, far.energies, strict=True)
-        ):
-            return False
-    return True

@@ -9,9 +9,10 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from tilewright.prices import more_leaked_pj, port_limits
+from tilewright.prices import more_leaked_pj, port_limits, price_of
 from tilewright.reports import Limit, Report
 from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
 
 HOME = "_resident"
@@ -115,3 +116,24 @@ def priced_by_port(architecture: Architecture, home: Memory, action: str) -> Arc
         clusters.append(cluster.model_copy(update={"fanout": cluster.fanout.model_copy(update={"network": network})}))
     compute = memories.compute.model_copy(update={"energy_per_operation_pj": 0.0})
     return memories.model_copy(update={"clusters": tuple(clusters), "compute": compute})
+
+
+def is_cheaper(home: Memory, architecture: Architecture, objective: Objective) -> bool:
+    """Return whether a tensor costs no more if it starts at the home instead of the outermost memories.
+
+    Accesses to the home cost no more energy. If time counts (cycles, or memories that leak), no port limits the home: it serves all tensors
+    that start there, and outermost memories serve others at the same time.
+    """
+    timed = objective.cycle_power > 0 or any(memory.leakage_pj_per_cycle for memory in architecture.memories)
+    near = price_of(home)
+    if home.block_words > 1 or (timed and any(map(math.isfinite, near.bandwidths))):
+        return False
+    for outer in architecture.clusters[0].memories:
+        far = price_of(outer)
+        if (home.word_bits, home.bits_per_value) != (outer.word_bits, outer.bits_per_value):
+            return False
+        if any(
+            mine / near.block > theirs / far.block for mine, theirs in zip(near.energies, far.energies, strict=True)
+        ):
+            return False
+    return True

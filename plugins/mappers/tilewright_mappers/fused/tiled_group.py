@@ -340,24 +340,25 @@ class TiledGroup:
             return 0.0
         everything = TiledInterval(self.problems, (), (), (), self.group.architecture, self.home)
         problem, branches = self.problems[at], self.branches[objective]
-        cases = []
-        able = [tensor for tensor in problem.tensors if self.home.may_hold(tensor)]
-        for bits in range(1 << len(able)):
-            some = frozenset(tensor.name for number, tensor in enumerate(able) if bits >> number & 1)
-            cases.append(BranchCase(problem, some, 0, problem))
-        branches.ask(cases)
+        able = [tensor.name for tensor in problem.tensors if self.home.may_hold(tensor)]
+        sets = itertools.chain.from_iterable(itertools.combinations(able, count) for count in range(len(able), -1, -1))
+        cases = [BranchCase(problem, frozenset(some), 0, problem) for some in sets]
         users = {tensor.users[at]: tensor for tensor in self.shared if at in tensor.users}
-        least = math.inf
-        for case in cases:
-            energy, cycles = branches.least(case)
-            for own, tensor in enumerate(problem.tensors):
-                shared = users.get(own)
-                if tensor.name not in case.at_home or tensor.is_output or (shared is not None and shared.made):
-                    continue
+        fills = dict[str, float]()
+        for own, tensor in enumerate(problem.tensors):
+            shared = users.get(own)
+            if not tensor.is_output and (shared is None or not shared.made):
                 pairs = [(at, own)] if shared is None else list(shared.users.items())
-                energy += min(everything.fill_once_pj(*pair) for pair in pairs) / len(pairs)
-            least = min(least, objective.value(energy, cycles))
-        return least
+                fills[tensor.name] = min(everything.fill_once_pj(*pair) for pair in pairs) / len(pairs)
+
+        def least(case: BranchCase) -> float:
+            energy, cycles = branches.least(case)
+            return objective.value(energy + sum(fills.get(name, 0.0) for name in case.at_home), cycles)
+
+        branches.ask_largest(cases)
+        while not branches.is_known(lowest := min(cases, key=least)):
+            branches.ask([lowest])
+        return least(lowest)
 
     def _best(self, objective: Objective | None = None, ragged: bool = False) -> _Cut:
         """Return the best cut of all layers among the intervals that are known."""

@@ -222,7 +222,8 @@ class Branches:
         """Whether the user has interrupted."""
         self._known: dict[Key, list[BranchCost]] = {}
         self._lost: dict[tuple[Tensor, ...], tuple[float, float]] = {}
-        self._solved: dict[tuple[str, frozenset[str], tuple[int, ...]], list[tuple[Problem, int, Costs]]] = {}
+        self._solved: dict[tuple[str, tuple[int, ...]], list[tuple[BranchCase, Costs]]] = {}
+        self._home_is_least = mapper.home_is_least(objective)
         powers = objective.powers
         self._objectives = (objective,) if not all(powers) else (objective, ENERGY, CYCLES)
 
@@ -259,14 +260,29 @@ class Branches:
             columns = [self.mapper.branches(some, objective) for objective in self._objectives]
             for case, costs in zip(some, zip(*columns, strict=False), strict=False):
                 self._known[self._key(case)] = list(costs)
-                costs_of_visit = self.costs(case)
-                self._solved.setdefault(self._family(case), []).append(
-                    (case.problem, case.reserved_bits, costs_of_visit)
-                )
+                self._solved.setdefault(self._family(case), []).append((case, self.costs(case)))
             if any(len(column) < len(some) for column in columns):
                 mark_result_found()
                 self.is_cut = True
                 raise OutOfTime
+
+    def ask_largest(self, cases: Sequence[BranchCase]) -> None:
+        """Map the branches that bound others of the same layer and sizes, because they have more tensors at home.
+
+        Raises:
+            OutOfTime: The time is over, or the user has interrupted.
+        """
+        unique = {self._key(case): case for case in cases}
+        alike = dict[tuple[str, str], list[frozenset[str]]]()
+        for problem, layer, at_home, _ in unique:
+            alike.setdefault((problem, layer), []).append(at_home)
+        self.ask(
+            [
+                case
+                for (problem, layer, at_home, _), case in unique.items()
+                if not self._home_is_least or not any(other > at_home for other in alike[problem, layer])
+            ]
+        )
 
     def best(self, case: BranchCase) -> BranchCost:
         """Return the mapping of a known branch."""
@@ -306,19 +322,22 @@ class Branches:
             return max(0.0, energy), max(0.0, cycles)
         least_pj = least_cycles = 0.0
         if self.is_free:
-            for problem, reserved, costs in self._solved.get(self._family(case), ()):
-                pairs = list(zip(problem.sizes, case.problem.sizes, strict=True))
-                if reserved <= case.reserved_bits and (ragged or not any(larger % size for larger, size in pairs)):
+            for known, costs in self._solved.get(self._family(case), ()):
+                if known.at_home != case.at_home and not (self._home_is_least and known.at_home > case.at_home):
+                    continue
+                pairs = list(zip(known.problem.sizes, case.problem.sizes, strict=True))
+                fits = known.reserved_bits <= case.reserved_bits
+                if fits and (ragged or not any(larger % size for larger, size in pairs)):
                     parts = math.prod(larger / size for larger, size in pairs)
                     energy, cycles = repeated(costs, visits / parts)
                     least_pj, least_cycles = max(least_pj, energy), max(least_cycles, cycles)
         return least_pj, least_cycles
 
-    def _family(self, case: BranchCase) -> tuple[str, frozenset[str], tuple[int, ...]]:
-        """Return what branches have in common that bound one another."""
+    def _family(self, case: BranchCase) -> tuple[str, tuple[int, ...]]:
+        """Return what branches have in common that may bound one another."""
         problem = case.problem
         sums = tuple(size for name, size in problem.dimensions.items() if name not in problem.output.dimensions)
-        return (case.layer or problem).content_key, case.at_home, sums
+        return (case.layer or problem).content_key, sums
 
 
 def visit_rounding(architecture: Architecture, problem: Problem) -> tuple[float, float]:
@@ -370,6 +389,7 @@ class TiledInterval:
             if all(home.may_hold(problems[layer].tensors[own]) for layer, own in shared[at].users.items())
         ]
         self._problems: dict[tuple[int, tuple[int, ...]], Problem] = {}
+        self._wholes: dict[tuple[int, tuple[int, ...], frozenset[str]], BranchCase] = {}
         paces = {axis: self._pacing(axis) for axis in axes}
         self.paces = {axis: pace for axis, pace in paces.items() if pace is not None}
 
@@ -431,6 +451,17 @@ class TiledInterval:
                 {f"dimensions.{name}": size for name, size in sizes.items()}
             )
         return self._problems[key]
+
+    def whole(self, at: int, case: BranchCase) -> BranchCase:
+        """Return the visit of a whole layer that bounds one of its tiles: with all room, and sizes along sums as they are."""
+        own, key = case.problem.output.dimensions, (at, case.problem.sizes, case.at_home)
+        if key not in self._wholes:
+            sizes = {
+                name: size if name in own else case.problem.dimensions[name]
+                for name, size in self.problems[at].dimensions.items()
+            }
+            self._wholes[key] = BranchCase(self.resized(at, sizes), case.at_home, 0, self.problems[at])
+        return self._wholes[key]
 
     def _trips(self, at: int, loops: Sequence[tuple[Axis, int]]) -> float:
         """Return the steps of a layer in some shared loops; a shorter one counts as its share."""
@@ -636,18 +667,10 @@ def fused_interval(
             listed.append(choice)
             if len(listed) > MAX_CHOICES:
                 raise OutOfTime
-        whole: dict[tuple[int, frozenset[str], tuple[int, ...]], BranchCase] = {}
-        for choice in listed:
-            for at, case in enumerate(choice.cases):
-                own = case.problem.output.dimensions
-                sizes = {
-                    name: size if name in own else case.problem.dimensions[name]
-                    for name, size in interval.problems[at].dimensions.items()
-                }
-                key = at, case.at_home, tuple(sizes.values())
-                if key not in whole and branches.is_free:
-                    whole[key] = BranchCase(interval.resized(at, sizes), case.at_home, 0, interval.problems[at])
-        branches.ask(list(whole.values()))
+        if branches.is_free:
+            branches.ask_largest(
+                [interval.whole(at, case) for choice in listed for at, case in enumerate(choice.cases)]
+            )
         heap = [(lower(choice), next(counter), choice) for choice in listed]
         heapq.heapify(heap)
         while heap:
@@ -660,8 +683,11 @@ def fused_interval(
             bound = now
             if now >= min(best_value, most) * (1 - TOLERANCE):
                 break
-            missing = [branches.next_of(case) for case in choice.cases if not branches.is_known(case)]
-            if missing:
+            unknown = [(at, case) for at, case in enumerate(choice.cases) if not branches.is_known(case)]
+            if unknown:
+                wholes = [interval.whole(at, case) for at, case in unknown] if branches.is_free else []
+                missing = [case for case in wholes if not branches.is_known(case)]
+                missing = missing or [branches.next_of(case) for _, case in unknown]
                 heapq.heappush(heap, (now, number, choice))
                 branches.ask(missing)
                 continue
