@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from itertools import combinations
 
 import pytest
 
@@ -9,8 +10,9 @@ from support.profiles import first
 from support.tiled_groups import MORE, TIMELOOP, Case, found
 from tilewright.application.run.evaluation import evaluate_group
 from tilewright.application.run.group_search import branch_table
-from tilewright.plugin.groupmapper import GroupTask
+from tilewright.plugin.groupmapper import BranchCase, GroupTask
 from tilewright.schema.objective import ENERGY
+from tilewright.schema.problem import Problem
 from tilewright_mappers.fused.group import _axes, _shared
 from tilewright_mappers.fused.limits import Limits
 from tilewright_mappers.fused.tiled_group import TiledGroup, Tree, _Cut
@@ -55,6 +57,22 @@ def test_no_choice_costs_less_than_its_bound(seed: int) -> None:
         value = report.of(objective)
         assert value is not None, report.reasons
         assert max(*bounds, bound, floors if objective.is_additive else 0.0) <= value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", first(2, 3, 0, 4, 7))
+def test_floors_are_the_least_costs_over_all_sets_of_tensors(seed: int) -> None:
+    search = searched(Case(seed), seconds=1e6)
+    search.search()
+    for objective, floors in search.floors.items():
+        everything = [BranchCase(problem, some) for problem in search.problems for some in _sets(problem)]
+        search.branches[objective].ask(everything)
+        again = [search._floor(at, objective) for at in range(len(search.problems))]
+        assert again == pytest.approx(floors, rel=1e-9)
+
+
+def _sets(problem: Problem) -> list[frozenset[str]]:
+    names = [tensor.name for tensor in problem.tensors]
+    return [frozenset(some) for count in range(len(names) + 1) for some in combinations(names, count)]
 
 
 def test_an_operand_in_common_is_filled_once_in_the_bound_of_intervals_that_are_not_searched() -> None:

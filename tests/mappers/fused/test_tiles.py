@@ -3,6 +3,7 @@
 import math
 import re
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.group_search import branch_table
 from tilewright.plugin import GroupTask
 from tilewright.plugin.groupmapper import BranchCase
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, EDP, ENERGY, Objective
 from tilewright_mappers.fused.group import FusedGroupMapper
@@ -158,6 +160,31 @@ def test_small_tiles_cost_no_less_than_large_ones() -> None:
     asked = BranchCase(problem.replace({"dimensions.T": 2}), frozenset({"P"}), 64, problem)
     assert branches.least(asked)[0] == pytest.approx(max(costs[HEADS, tokens] for tokens in (4, 8, 16)) * 2 / TOKENS)
     assert math.isfinite(branches.least(asked)[0])
+
+
+def test_a_visit_costs_no_more_with_more_tensors_at_home() -> None:
+    """The lemma on sets, for all sets of one layer's tensors; the search maps those first that no other one contains."""
+    group = attention()
+    problem, table = group.layers[1], branch_table(group.architecture, TIMELOOP)
+    assert table.home_is_least(ENERGY)
+    names = [tensor.name for tensor in problem.tensors]
+    sets = [frozenset(some) for count in range(len(names) + 1) for some in combinations(names, count)]
+    exact = Branches(table, group.architecture, group.architecture.memories[1], ENERGY, Limits())
+    exact.ask([BranchCase(problem, some) for some in sets])
+    costs = {some: exact.costs(BranchCase(problem, some)).energy_pj for some in sets}
+    assert all(costs[more] <= costs[some] * (1 + 1e-9) for some in sets for more in sets if more > some)
+    lazy = Branches(table, group.architecture, group.architecture.memories[1], ENERGY, Limits())
+    lazy.ask_largest([BranchCase(problem, some) for some in sets])
+    assert [lazy.is_known(BranchCase(problem, some)) for some in sets] == [some == set(names) for some in sets]
+    for some in sets:
+        assert lazy.least(BranchCase(problem, some))[0] == pytest.approx(costs[frozenset(names)])
+
+
+def test_ports_of_the_home_may_make_it_slower() -> None:
+    data = attention().to_data()["architecture"]
+    data["clusters"][1]["memories"][0]["read_bandwidth_words_per_cycle"] = 1
+    table = branch_table(Architecture.model_validate(data), TIMELOOP)
+    assert table.home_is_least(ENERGY) and not table.home_is_least(CYCLES)
 
 
 def sums_of_the_manual() -> tuple[int, int]:
