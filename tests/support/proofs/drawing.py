@@ -13,20 +13,25 @@ from random import Random
 from typing import Any, Literal
 
 Document = dict[str, Any]
-Kind = Literal["small", "window", "large"]
+Kind = Literal["small", "window", "large", "alike"]
 KINDS: tuple[Kind, ...] = ("small", "window", "large")
-"""Small sizes of many factors; windows unrolled over nested fanouts; few factors, long fanouts."""
+"""Small sizes of many factors; windows unrolled over nested fanouts; few factors, long fanouts.
+
+By name only: "alike", dimensions without windows, of which several index the same tensors.
+"""
 
 SIZES: dict[Kind, tuple[int, ...]] = {
     "small": (1, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8, 9, 12),
     "window": (2, 4, 6, 8, 9, 12, 16, 18),
     "large": (5, 7, 11, 13, 25, 31, 49, 64, 77, 121, 143, 509, 1024),
+    "alike": (1, 2, 2, 2, 2, 3, 3, 4, 6),
 }
 KERNELS = (1, 2, 3, 3, 4, 5, 6)
 FANOUTS: dict[Kind, tuple[int, ...]] = {
     "small": (2, 2, 3, 4, 5, 6, 8),
     "window": (2, 3, 4, 4, 6, 8),
     "large": (2, 7, 13, 32, 40, 128, 1024),
+    "alike": (2, 3, 4, 4, 6, 8),
 }
 BANDWIDTHS = (0.1, 0.25, 0.3, 0.5, 1, 1.5, 2, 3, 4, 8)
 
@@ -58,6 +63,8 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
     problem = draw_problem(rng, "small" if ragged and family == "large" else family)
     architecture = draw_architecture(rng, problem, family)
     constraints = draw_constraints(rng, problem, architecture)
+    if family == "alike" and rng.random() < 0.6:  # rules mostly tell dimensions apart
+        constraints["variants"] = [{}]
     constraints["factors"] = "ragged" if ragged else "perfect"
     drawn = {"link_transfers": rng.random() < 0.5}
     objective = rng.choice(("edp", "ed2p", "energy", "cycles"))
@@ -70,6 +77,8 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
 
 def draw_problem(rng: Random, kind: Kind) -> Document:
     """Draw a problem: a contraction, in which some coordinates may be sums of dimensions."""
+    if kind == "alike":
+        return _draw_alike(rng)
     names = ["P", "R", "K", "C", "Q", "S"]
     windows = 0 if kind == "small" and rng.random() < 0.4 else rng.choice((1, 1, 1, 2))
     plain = rng.randint(0 if windows else 2, 3 - windows)
@@ -115,6 +124,27 @@ def draw_problem(rng: Random, kind: Kind) -> Document:
     if rng.random() < 0.2:
         rng.shuffle(tensors)
     return {"kind": "problem", "name": kind, "dimensions": {name: sizes[name] for name in order}, "tensors": tensors}
+
+
+def _draw_alike(rng: Random) -> Document:
+    """Draw a contraction of two to six dimensions and up to 100 operations, which index one to three sets of tensors."""
+    names, roles = "IWO", {"I": "input", "W": "weight", "O": "output"}
+    sets = rng.sample(("IW", "IO", "WO", "IWO", "I", "O"), rng.choice((1, 1, 2, 2, 3)))
+    sizes: dict[str, int] = {}
+    users: dict[str, str] = {}
+    for number in range(rng.randint(2, 6)):
+        room = 100 // math.prod(sizes.values())
+        sizes[f"d{number}"] = rng.choice([size for size in SIZES["alike"] if size <= room])
+        users[f"d{number}"] = sets[number % len(sets)]
+    tensors = []
+    for name in names:
+        found = [each for each in users if name in users[each]]
+        rng.shuffle(found)
+        if found and rng.random() < 0.2:  # a window with a dimension of size 1
+            sizes[f"u{name}"] = 1
+            found[0] = _times(rng.choice((1, 2)), f"u{name}") + f" + {found[0]}"
+        tensors.append({"name": name, "role": roles[name], "projection": found})
+    return {"kind": "problem", "name": "alike", "dimensions": sizes, "tensors": tensors}
 
 
 def words_of(problem: Document, tensor: Document) -> int:

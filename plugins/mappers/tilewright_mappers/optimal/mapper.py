@@ -16,6 +16,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import count_orders, distinct_reuse_orders
 from tilewright.plugin import Costs, Proposals, Run, Task, objectives, started
 from tilewright_mappers import OptimalOptions
+from tilewright_mappers.optimal.merged import Merged
 from tilewright_mappers.optimal.search_instance import SearchInstance
 from tilewright_mappers.optimal.staged_search import CompleteMappings, StagedSearch
 
@@ -67,12 +68,16 @@ class Optimal:
         if relaxation is None:
             message = "the cost model offers no relaxation, which proofs need; use --mapper quickflow"
             raise NotConformableError("mapper optimal", (Reason(code="relaxation", where="", message=message),))
+        merged = Merged.of(task.space, relaxation)
+        if merged is not None:
+            task, run.bounder = replace(task, space=merged.space), None  # the bounds are those of the whole space
         instance = SearchInstance(task.space, relaxation, task.objective, task.most_cycles)
         if instance.outer_traffic.bytes > self.options.memory << 19:  # bounds are lower without the tables
             instance.outer_traffic.tables.clear()
         # compiles the kernels; a width of 1 below every cost finds nothing
         StagedSearch(instance, -math.inf, 1, lambda: False).run()
-        return _search(instance, task, run, self.options)
+        found = _search(instance, task, run, self.options)
+        return found if merged is None else merged.proposals(found)
 
 
 def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:

@@ -134,7 +134,8 @@ def union_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
         for (c, size), count in zip(terms, reversed(counts), strict=True):
             side += c * (size // count - 1)
             if len(starts) * count > MAX_TILES:
-                starts = np.zeros(0, np.int64)
+                starts = starts[:0]
+                break
             starts = np.add.outer(starts, c * (size // count) * np.arange(count)).ravel()
         starts.sort()
         result.append(np.minimum(np.diff(starts), side).sum() + side if len(starts) else least)
