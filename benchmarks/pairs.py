@@ -3,6 +3,7 @@
     python benchmarks/pairs.py -o pairs.csv                  # all pairs; start it again and it goes on where it was
     python benchmarks/pairs.py llama --machines deep_5 --seconds 10
     python benchmarks/pairs.py -o pairs.csv --report         # only the tables of what there is
+    python benchmarks/pairs.py --networks                    # contractions of 8 to 40 dimensions, on all machines
 
 Eighteen layers of recent networks and nine machines with two to six memories make 162 pairs; every second one is searched, with perfect
 factors and no constraints. One row per pair: what is proved, CPU seconds from a warm start, memory of the proof, states.
@@ -14,6 +15,7 @@ import argparse
 import csv
 import itertools
 import math
+import string
 import time
 from pathlib import Path
 
@@ -47,6 +49,17 @@ LAYERS = {
     "resnet_3x3_b64": CONV.format(1) + "n=64 k=128 c=128 p=28 q=28 r=3 s=3",
     "resnet_stem_b64": CONV.format(2) + "n=64 k=64 c=3 p=112 q=112 r=7 s=7",
 }
+
+
+def contraction(count: int) -> str:
+    """A contraction of two tensors, as tensor networks have: `count` dimensions of 2 and 3, one of which indexes all tensors."""
+    names = string.ascii_letters[:count]
+    m, k, n, g = names[: count // 3], names[count // 3 : 2 * count // 3], names[2 * count // 3 : -1], names[-1]
+    sizes = " ".join(f"{name}={2 + (number % 6 == 0)}" for number, name in enumerate(names))
+    return f"{m}{k}{g},{k}{n}{g}->{m}{n}{g}; {sizes}"
+
+
+NETWORKS = {f"contraction_{count}": contraction(count) for count in (8, 12, 16, 20, 30, 40)}
 LIBRARY = ("sunstone_conventional", "gemmini", "eyeriss", "simba", "tpu_v1", "sunstone_simba")
 SIZES = {1: (16384,), 3: (1048576, 16384, 256), 4: (4194304, 262144, 16384, 256)}
 """On-chip memories of a deep machine, outermost first, in words; the fanout of 16 x 16 is outside the innermost one."""
@@ -88,7 +101,7 @@ def deep(sizes: tuple[int, ...]) -> Architecture:
 
 def measured(layer: str, machine: str, architecture: Architecture, seconds: float) -> dict[str, object]:
     """One row."""
-    problem = tw.load(LAYERS[layer], "problem")
+    problem = tw.load((LAYERS | NETWORKS)[layer], "problem")
     space = tw.space(problem, arch=architecture, constraints="none")
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     mapper = installed().make(MapperSpec, "optimal")
@@ -140,6 +153,7 @@ def main() -> None:
     parser.add_argument("--machines", help="only these, separated by commas")
     parser.add_argument("--seconds", type=float, default=60, help="CPU time of each search")
     parser.add_argument("-o", "--output", type=Path, help="CSV file; pairs that it has are not searched again")
+    parser.add_argument("--networks", action="store_true", help="search contractions of many dimensions")
     parser.add_argument("--report", action="store_true", help="search nothing")
     arguments = parser.parse_args()
     path, rows = arguments.output, []
@@ -149,6 +163,8 @@ def main() -> None:
     done = {(row["layer"], row["machine"]) for row in rows}
     chosen = arguments.machines.split(",") if arguments.machines else None
     pairs = [pair for n, pair in enumerate(itertools.product(LAYERS, machines().items())) if n % 2 == 0]
+    if arguments.networks:
+        pairs = list(itertools.product(NETWORKS, machines().items()))
     for layer, (machine, architecture) in () if arguments.report else pairs:
         wanted = not arguments.layers or layer.startswith(tuple(arguments.layers))
         if (layer, machine) in done or not wanted or (chosen and machine not in chosen):

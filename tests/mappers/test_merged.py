@@ -103,10 +103,11 @@ def test_proofs_are_those_of_an_enumeration() -> None:
     assert proved > 5
 
 
-@pytest.mark.parametrize("arch", ["eyeriss", "tpu_v1"])
-def test_forty_dimensions_are_proved(arch: str) -> None:
+@pytest.mark.parametrize(("arch", "mixed"), [("eyeriss", True), ("tpu_v1", False)])
+def test_forty_dimensions_are_proved(arch: str, mixed: bool) -> None:
     kinds = {"m": "AZ", "n": "BZ", "k": "AB", "g": "ABZ"}
     names = [f"{kind}{number}" for number in range(13) for kind in "mnk"] + ["g0"]
+    names = names if mixed else sorted(names)
     tensors = [
         {"name": name, "role": role, "projection": [each for each in names if name in kinds[each[0]]]}
         for name, role in (("A", "input"), ("B", "weight"), ("Z", "output"))
@@ -148,6 +149,17 @@ def test_a_rule_on_one_member_tells_it_apart(rule: dict[str, Any], apart: bool) 
         number, slots = merged.members.index((1, 2)), merged.space.slots
         members = [math.prod(slot.highest[d] for d in (1, 2)) for slot in merged.whole.slots]
         assert [slot.highest[number] for slot in slots] == members
+
+
+@pytest.mark.parametrize(("order", "linked"), [("abcgde", 4), ("debcag", 4), ("abgcde", 5), ("dabgec", 6)])
+def test_with_links_only_neighbours_in_the_problem_are_alike(order: str, linked: int) -> None:
+    """A tensor without a memory inside a fanout reaches units directly, and the unit beside may forward its words."""
+    problem = tilewright.space(PRODUCT, arch="tpu_v1").problem
+    turned = problem.model_dump() | {"dimensions": {name: problem.dimensions[name] for name in order}}
+    space = tilewright.space(turned, arch="tpu_v1", constraints="none")
+    for links, count in ((True, linked), (False, 4)):
+        merged = image(space, link_transfers=links)
+        assert count == (6 if merged is None else len(merged.members))
 
 
 def test_windows_and_ragged_tiles_are_not_merged() -> None:

@@ -132,10 +132,11 @@ def _draw_alike(rng: Random) -> Document:
     sets = rng.sample(("IW", "IO", "WO", "IWO", "I", "O"), rng.choice((1, 1, 2, 2, 3)))
     sizes: dict[str, int] = {}
     users: dict[str, str] = {}
-    for number in range(rng.randint(2, 6)):
+    count, mixed = rng.randint(2, 6), rng.random() < 0.4  # with links, only neighbours in the problem's order are alike
+    for number in range(count):
         room = 100 // math.prod(sizes.values())
         sizes[f"d{number}"] = rng.choice([size for size in SIZES["alike"] if size <= room])
-        users[f"d{number}"] = sets[number % len(sets)]
+        users[f"d{number}"] = sets[number % len(sets) if mixed else number * len(sets) // count]
     tensors = []
     for name in names:
         found = [each for each in users if name in users[each]]

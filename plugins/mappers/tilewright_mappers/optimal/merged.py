@@ -40,9 +40,14 @@ class Merged:
         counted = relaxation.exact and not (relaxation.rounded or relaxation.order_matters)
         if space.factors != "perfect" or space.max_unrolled_loops is not None or not counted:
             return None
-        groups: dict[Likeness | int, list[int]] = {}
-        for d in range(len(space.problem.sizes) if _is_plain(space.problem) else 0):
-            groups.setdefault(_likeness(space, d) or d, []).append(d)
+        adjacent = relaxation.neighbours and _feeds_units(space)
+        groups: dict[tuple[Likeness, int] | int, list[int]] = {}
+        before, run = None, 0
+        for d, size in enumerate(space.problem.sizes if _is_plain(space.problem) else ()):
+            like = _likeness(space, d)
+            if adjacent and size > 1 and (like is None or like != before):
+                before, run = like, run + 1
+            groups.setdefault(d if like is None else (like, run), []).append(d)
         if all(len(group) == 1 for group in groups.values()):
             return None
         members = tuple(map(tuple, groups.values()))
@@ -99,6 +104,13 @@ def _is_plain(problem: Problem) -> bool:
 def _terms(sizes: Mapping[str, int], rank: Rank) -> dict[str, int]:
     """Return the terms of a coordinate whose dimensions are in `sizes`, and longer than 1."""
     return {name: c for name, c in rank.terms.items() if sizes.get(name, 1) > 1}
+
+
+def _feeds_units(space: MapSpace) -> bool:
+    """Return whether some tensor may have no memory inside a fanout: then units next to each other may share its words."""
+    always, _ = space.keeps
+    fanouts = [slot for slot in space.slots if slot.spatial and slot.most != 1]
+    return not all(always[slot.entry + 1 :].any(axis=0).all() for slot in fanouts)
 
 
 def _likeness(space: MapSpace, d: int) -> Likeness | None:
