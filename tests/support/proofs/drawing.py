@@ -13,11 +13,11 @@ from random import Random
 from typing import Any, Literal
 
 Document = dict[str, Any]
-Kind = Literal["small", "window", "large", "alike"]
+Kind = Literal["small", "window", "large", "alike", "batch"]
 KINDS: tuple[Kind, ...] = ("small", "window", "large")
 """Small sizes of many factors; windows unrolled over nested fanouts; few factors, long fanouts.
 
-By name only: "alike", dimensions without windows, of which several index the same tensors.
+By name only: "alike", dimensions without windows, of which several index the same tensors; "batch", convolutions with a batch.
 """
 
 SIZES: dict[Kind, tuple[int, ...]] = {
@@ -25,6 +25,7 @@ SIZES: dict[Kind, tuple[int, ...]] = {
     "window": (2, 4, 6, 8, 9, 12, 16, 18),
     "large": (5, 7, 11, 13, 25, 31, 49, 64, 77, 121, 143, 509, 1024),
     "alike": (1, 2, 2, 2, 2, 3, 3, 4, 6),
+    "batch": (2, 3, 4, 4, 6, 8),
 }
 KERNELS = (1, 2, 3, 3, 4, 5, 6)
 FANOUTS: dict[Kind, tuple[int, ...]] = {
@@ -32,6 +33,7 @@ FANOUTS: dict[Kind, tuple[int, ...]] = {
     "window": (2, 3, 4, 4, 6, 8),
     "large": (2, 7, 13, 32, 40, 128, 1024),
     "alike": (2, 3, 4, 4, 6, 8),
+    "batch": (2, 3, 4, 4, 6),
 }
 BANDWIDTHS = (0.1, 0.25, 0.3, 0.5, 1, 1.5, 2, 3, 4, 8)
 
@@ -79,6 +81,8 @@ def draw_problem(rng: Random, kind: Kind) -> Document:
     """Draw a problem: a contraction, in which some coordinates may be sums of dimensions."""
     if kind == "alike":
         return _draw_alike(rng)
+    if kind == "batch":
+        return _draw_convolution(rng)
     names = ["P", "R", "K", "C", "Q", "S"]
     windows = 0 if kind == "small" and rng.random() < 0.4 else rng.choice((1, 1, 1, 2))
     plain = rng.randint(0 if windows else 2, 3 - windows)
@@ -148,6 +152,27 @@ def _draw_alike(rng: Random) -> Document:
     return {"kind": "problem", "name": "alike", "dimensions": sizes, "tensors": tensors}
 
 
+def _draw_convolution(rng: Random) -> Document:
+    """Draw a convolution with a batch, dense or depthwise."""
+    sizes = {"N": rng.choice((2, 3, 4))}
+    coordinates: dict[str, list[str]] = {"I": ["N"], "W": [], "O": ["N"]}
+    for users in (("I", "W", "O"),) if rng.random() < 0.5 else rng.choice(((), (("W", "O"),), (("I", "W"),))):
+        sizes["C"] = rng.choice((2, 3, 4))
+        for tensor in users:
+            coordinates[tensor].append("C")
+    for outer, inner in (("P", "R"), ("Q", "S"))[: rng.choice((1, 1, 2))]:
+        sizes[outer], sizes[inner] = rng.choice(SIZES["batch"][: 6 if outer == "P" else 4]), rng.choice((1, 2, 3, 3))
+        terms = [_times(rng.choice((1, 1, 1, 2)), name) for name in (outer, inner)]
+        coordinates["I"].append(" + ".join(terms))
+        coordinates["W"].append(inner)
+        coordinates["O"].append(outer)
+    order = list(sizes)
+    rng.shuffle(order)
+    roles = {"I": "input", "W": "weight", "O": "output"}
+    tensors = [{"name": name, "role": roles[name], "projection": found} for name, found in coordinates.items()]
+    return {"kind": "problem", "name": "batch", "dimensions": {name: sizes[name] for name in order}, "tensors": tensors}
+
+
 def words_of(problem: Document, tensor: Document) -> int:
     """Count the words of a tensor's bounding box."""
     words = 1
@@ -170,17 +195,19 @@ def draw_architecture(rng: Random, problem: Document, kind: Kind) -> Document:
         clusters[0]["memories"] = [_memory(rng, f"D{role}", [role], None, rare) for role in roles]
     for number in range(1, rng.choice((2, 2, 3, 3, 4))):
         capacity = max(1, int(total * rng.choice((0.05, 0.1, 0.2, 0.5, 1.0)))) + rng.randint(0, 3)
-        if rng.random() < 0.2 and len(roles) > 1:  # one memory a role
+        chosen: list[list[str]] = [[]]
+        plain = kind == "batch" and rng.random() < 0.7
+        if not plain and rng.random() < 0.2 and len(roles) > 1:  # one memory a role
             chosen = [[role] for role in rng.sample(roles, rng.randint(1, len(roles)))]
-        else:
-            chosen = [sorted(rng.sample(roles, rng.randint(1, len(roles))))] if rng.random() < 0.3 else [[]]
+        elif not plain and rng.random() < 0.3:
+            chosen = [sorted(rng.sample(roles, rng.randint(1, len(roles))))]
         memories = [_memory(rng, f"M{number}{k}", holds, capacity, rare) for k, holds in enumerate(chosen)]
         clusters.append({"name": f"c{number}", "memories": memories})
     if kind == "window" or rng.random() < 0.3:
         clusters.insert(rng.randint(1, len(clusters)), {"name": "v"})
     fanouts = 3
     for cluster in clusters:
-        if fanouts and rng.random() < (0.8 if kind == "window" else 0.5):
+        if fanouts and rng.random() < (0.8 if kind in ("window", "batch") else 0.5):
             fanouts -= 1
             cluster["fanout"] = _fanout(rng, kind, rare)
     names = [memory["name"] for cluster in clusters for memory in cluster.get("memories", ())]
@@ -243,6 +270,8 @@ def _fanout(rng: Random, kind: Kind, rare: float) -> Document:
 def draw_constraints(rng: Random, problem: Document, architecture: Document) -> Document:
     """Draw rules, or none: for temporal loops, for unrollings, and for what memories keep. A memory has one rule of a kind."""
     rules: Document = {}
+    if problem["name"] == "batch" and rng.random() < 0.5:
+        return {"kind": "constraints", "name": "rules", "variants": [rules]}
     clusters = architecture["clusters"]
     blocks = [clusters[0]["memories"][-1]["name"]]
     blocks += [memory["name"] for cluster in clusters[1:] for memory in cluster.get("memories", ())]

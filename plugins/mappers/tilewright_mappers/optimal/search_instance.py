@@ -401,12 +401,22 @@ class SearchInstance:
     def _delivers(self, t: int, outer: int, inner: int) -> bool:
         """Return whether an entry delivers every distinct word of a tensor to another one (Lemma 10).
 
-        Both entries keep the tensor. The exception is a window unrolled between them with link transfers.
+        Both entries keep the tensor. The exceptions are words that neighbours may forward and whose numbers are averages.
         """
         if self.problem.ragged and self.costs.forwarding and inner == len(self.always):
             return False
+        return not any(self._averages(t, s) for s in self._forwarding_slots(t, outer, inner))
+
+    def _forwarding_slots(self, t: int, outer: int, inner: int) -> list[int]:
+        """Return the slots between two entries where neighbours may forward words of a tensor."""
         between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
-        return not any(self._may_forward(t, s) for s in between)
+        return [s for s in between if self._may_forward(t, s)]
+
+    def _averages(self, t: int, slot: int) -> bool:
+        """Return whether forwarded words may be averaged over unequal tiles: ragged ones, or those of a bypassed entry."""
+        number = next(number for number, (_, spatial) in enumerate(self.levels) if slot in spatial)
+        units = number == len(self.levels) - 1
+        return bool(self.problem.ragged or not (units or self._inside(number)[0][t] == ALWAYS))
 
     def _compulsory_cycles(self, entry: int) -> float:
         """Return the cycles in which the memories outside a boundary move what they have to (Lemmas 10 and 11).
@@ -427,7 +437,7 @@ class SearchInstance:
                     continue
                 m, output = relaxation.memory[outer, t], self.problem.output[t]
                 (written if output else read)[m] += words[m, t] / instances[outer]
-                if inner < entry and not output:
+                if inner < entry and not output and not self._forwarding_slots(t, outer, inner):
                     m = relaxation.memory[inner, t]
                     written[m] += words[m, t] / instances[inner]
         shares = read / self.read_bandwidth, written / self.write_bandwidth, (read + written) / self.shared_bandwidth
@@ -513,9 +523,10 @@ class SearchInstance:
             outermost_delivers[t] = len(keepers) > 1 and self._delivers(t, *keepers[:2])
             for outer, inner in itertools.pairwise(keepers):
                 given, taken = relaxation.memory[[outer, inner], t]
-                pj_per_value = read_pj[given, t] + fill_pj[taken, t]
                 if self._delivers(t, outer, inner):
-                    compulsory_pj[t] += update_pj[given, t] if problem.output[t] else pj_per_value
+                    compulsory_pj[t] += update_pj[given, t] if problem.output[t] else read_pj[given, t]
+                    if not problem.output[t] and not self._forwarding_slots(t, outer, inner):
+                        compulsory_pj[t] += fill_pj[taken, t]
         for t in range(self.tensors):
             if (
                 problem.values[capacity_group == capacity_group[t]] @ slices[capacity_group == capacity_group[t]]

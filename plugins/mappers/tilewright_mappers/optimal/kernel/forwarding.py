@@ -23,6 +23,7 @@ from tilewright_mappers.optimal.kernel.state import (
     PER_TENSOR,
     extent,
     forward_nothing,
+    open_loops_of,
     tile_count,
     total_tile_count,
 )
@@ -102,14 +103,15 @@ def count_forwarding(
         placed[NEIGHBOURS] = can_forward(context, states, i, t, count, width)
     later = later and placed[NEIGHBOURS] > 0
     deliveries, forwarded = groups, 0
-    if usual:
+    if usual or overlaps:
         about = PER_DIMENSION + 2 * d
         if placed[about] < 0:
             shifted = count_deliveries(count, width, shift * scratch.weight[d], False, scratch)
             placed[about], placed[about + 1] = shifted[0], shifted[1]
-        deliveries, forwarded = placed[about], placed[about + 1]
-        if deliveries >= groups:  # forwarding saves no delivery
-            deliveries, forwarded, usual = groups, 0, False
+        if placed[about] >= groups:  # forwarding by the shift of the first loop saves no delivery
+            usual, later = False, later and not overlaps
+        elif usual:
+            deliveries, forwarded = placed[about], placed[about + 1]
     if not usual and not later:
         return False
     if kept == NEVER:  # not kept directly inside, so only the deliveries of the parent change
@@ -188,8 +190,11 @@ def _forwards_later(
         for other in range(o):
             same = problem.window_index[t, other] == problem.window_index[t, o]
             across |= same and extent(context, states, i, other) < problem.sizes[other]
-    if overlaps:  # by the same distance as the first loop
-        return bool(others or (again and n == 2))
+    if overlaps:  # by the same distance as the first loop (Lemma 9)
+        count, further = open_loops_of(context, states, i, t, r, d, n)
+        if shift > reach:
+            return False
+        return count > 1 or (count == 1 and (further <= shift or further == 2 * shift))
     if stays and shift <= reach:
         return True
     if (others and reach > 0) or (again and shift * (n - 1) <= reach):

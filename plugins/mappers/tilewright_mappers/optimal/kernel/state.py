@@ -206,15 +206,25 @@ def union_words(context: SearchContext, states: StateRows, i: int, t: int) -> fl
 @kernel_call
 def max_spared(context: SearchContext, states: StateRows, i: int, t: int) -> float:
     """Return the part of a tile that one step of an outer loop may spare a sliding tensor at most (Lemma 9)."""
-    problem, layout, integers = context.problem, context.layout, states.integers
-    open_loops, far = 0, 0
-    for d in range(len(problem.sizes)):
-        e = extent(context, states, i, d)
-        if problem.window_index[t, d] == integers[i, layout.window + t] and e < problem.sizes[d]:
-            open_loops += 1
-            far = e * problem.coefficient[t, d] - integers[i, layout.total_shift + t]
-    if open_loops > 1 or open_loops == 1 and far <= 0:
+    layout, integers = context.layout, states.integers
+    first, total = integers[i, layout.first_shift + t], integers[i, layout.total_shift + t]
+    open_loops, shift = open_loops_of(context, states, i, t, integers[i, layout.window + t], -1, 1)
+    if open_loops > 1 or open_loops == 1 and shift <= total:
         return 1.0
-    if open_loops == 1 and far == integers[i, layout.first_shift + t]:
+    if open_loops == 1 and shift == total + first:
         return float(states.numbers[i, FIRST_TENSOR + PER_TENSOR * t + OVERLAP])
     return 0.0
+
+
+@kernel_call
+def open_loops_of(
+    context: SearchContext, states: StateRows, i: int, t: int, r: int, d: int, n: int
+) -> tuple[int, int]:
+    """Return how many dimensions of window r have tiles left after a loop over d with n trips, and the shift of the last."""
+    problem, count, shift = context.problem, 0, 0
+    for o in range(len(problem.sizes)):
+        tile = extent(context, states, i, o) * (n if o == d else 1)
+        if problem.window_index[t, o] == r and tile < problem.sizes[o]:
+            count += 1
+            shift = tile * problem.coefficient[t, o]
+    return count, int(shift)
