@@ -217,9 +217,7 @@ def max_spared(context: SearchContext, states: StateRows, i: int, t: int) -> flo
 
 
 @kernel_call
-def open_loops_of(
-    context: SearchContext, states: StateRows, i: int, t: int, r: int, d: int, n: int
-) -> tuple[int, int]:
+def open_loops_of(context: SearchContext, states: StateRows, i: int, t: int, r: int, d: int, n: int) -> tuple[int, int]:
     """Return how many dimensions of window r have tiles left after a loop over d with n trips, and the shift of the last."""
     problem, count, shift = context.problem, 0, 0
     for o in range(len(problem.sizes)):
