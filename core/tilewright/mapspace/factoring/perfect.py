@@ -154,10 +154,12 @@ class Perfect:
                 rows.append(np.zeros(count, dtype=np.int64))
                 state = choice.after[state, 0]
                 continue
-            place = np.searchsorted(choice.limits, state + rng.random(count), side="right")
-            option = np.minimum(place - state * choice.after.shape[1], choice.last[state])
-            state = choice.after[state, option]
-            rows.append(component.start[option] + (rng.random(count) * component.count[option]).astype(np.int64))
+            first = state * choice.after.shape[1]
+            place = choice.limits.searchsorted(state + rng.random(count), side="right")
+            option = np.minimum(place - first, choice.last.take(state))
+            state = choice.after.take(first + option)
+            within = (rng.random(count) * component.count.take(option)).astype(np.int64)
+            rows.append(component.start.take(option) + within)
         return rows
 
     def unrank(self, start: int, stop: int) -> list[Ints]:
@@ -183,7 +185,7 @@ class Perfect:
         result = np.ones((len(rows[0]), len(self.slots), len(self.sizes)), dtype=np.int64)
         for component, row in zip(self.components, rows, strict=True):
             if len(component.rows) > 1 or component.rows.max(initial=1) > 1:
-                result[:, :, component.dimension] *= component.rows[row]
+                result[:, :, component.dimension] *= component.rows.take(row, axis=0)
         return result
 
     @cached_property
@@ -214,7 +216,7 @@ class Perfect:
         """
         result = np.zeros((len(rows[0]), len(self.temporal)), dtype=np.int64)
         for bits, row in zip(self._bits, rows, strict=True):
-            result |= bits[row]
+            result |= bits.take(row, axis=0)
         return result
 
     # -- explaining an empty space -------------------------------------------------------------------------
