@@ -4,6 +4,7 @@
     python benchmarks/accelforge.py --factors ragged --mapper sunstone --seconds 60      # imperfect ones
     python benchmarks/accelforge.py --layers gemm256 --machines eyeriss,simba --seconds 60
     python benchmarks/accelforge.py --uneven --markdown         # all orders of the storage entries; the manual's table
+    python benchmarks/accelforge.py --machines v4i_bypass,nvdla # products of TCM's paper (arXiv 2602.15172)
 
 The machines have AccelForge's energies, sizes, bandwidths and rules: what an axis may unroll, and the order of the memories in a unit.
 Neighbours pass on nothing, as there. AccelForge is commit 1c1929c28dbf of 12 August 2026, on two busy cores; its EDP is in its own counts,
@@ -99,6 +100,46 @@ clusters:
   - {name: WReg, capacity_words: 1, holds: [weight], read_energy_pj: 0.05, write_energy_pj: 0.05}
 compute: {energy_per_operation_pj: 0.2}
 """
+V4I = """
+name: v4i
+clusters:
+- name: DRAM
+  memories:
+  - {name: DRAM, word_bits: 16, technology: dram, read_energy_pj: 112.48, write_energy_pj: 112.48, shared_bandwidth_words_per_cycle: 292.380952}
+- name: GLB
+  memories:
+  - {name: GLB, word_bits: 16, capacity_words: 67108864, read_energy_pj: 30.08, write_energy_pj: 37.76,
+     read_bandwidth_words_per_cycle: 975.238095, write_bandwidth_words_per_cycle: 487.619048}
+  fanout: {size: 4, axis: X}
+- name: Core
+  memories:
+  - {name: Local, word_bits: 16, capacity_words: 2097152, holds: [input, output], read_energy_pj: 3.984, write_energy_pj: 4.688}
+  fanout: {size: 128, axis: X}
+- name: Row
+  fanout: {size: 128, axis: Y}
+- name: MAC
+  memories:
+  - {name: WReg, word_bits: 16, capacity_words: 1, holds: [weight], read_energy_pj: 0, write_energy_pj: 0}
+compute: {energy_per_operation_pj: 0.084}
+"""
+NVDLA = """
+name: nvdla
+clusters:
+- name: DRAM
+  memories:
+  - {name: DRAM, word_bits: 16, technology: dram, read_energy_pj: 112.48, write_energy_pj: 112.48, shared_bandwidth_words_per_cycle: 19.2}
+- name: GLB
+  memories:
+  - {name: GLB, word_bits: 16, capacity_words: 32768, read_energy_pj: 3.984, write_energy_pj: 4.688,
+     read_bandwidth_words_per_cycle: 256, write_bandwidth_words_per_cycle: 64}
+  fanout: {size: 32, axis: X}
+- name: Row
+  fanout: {size: 192, axis: Y}
+- name: MAC
+  memories:
+  - {name: WReg, word_bits: 16, capacity_words: 1, holds: [weight], read_energy_pj: 0, write_energy_pj: 0}
+compute: {energy_per_operation_pj: 0.084}
+"""
 MACHINES = {
     "eyeriss": EYERISS.replace("HELD", "input, output"),
     "eyeriss_free": EYERISS.replace("HELD", "input, output"),
@@ -107,13 +148,17 @@ MACHINES = {
     "simba_free": SIMBA,
     "tpu": TPU,
     "tpu_free": TPU,
+    "v4i_bypass": V4I,
+    "nvdla": NVDLA,
 }
 SHARED = {
     "eyeriss": {"GLB": "weight", "Column": "output"},
     "simba": {"PE": "output", "Lane": "input"},
     "tpu": {"ACC": "input", "Row": "output"},
+    "v4i": {"GLB": "nothing", "Core": "input", "Row": "output"},
+    "nvdla": {"GLB": "input", "Row": "output"},
 }
-"""What sub-clusters along an axis share: only dimensions that do not move it may be unrolled there."""
+"""What sub-clusters along an axis share: only dimensions that do not move it may be unrolled there; if nothing, those that move all."""
 
 
 LAYERS = {
@@ -123,6 +168,9 @@ LAYERS = {
     "pw_c64_m256_56": "O[m,p,q] += I[c,p,q] * W[m,c]; m=256 c=64 p=56 q=56",
     "conv_c64_m64_56": "O[m,p,q] += I[c,p+r,q+s] * W[m,c,r,s]; m=64 c=64 p=56 q=56 r=3 s=3",
     "conv_c128_m256_56": "O[m,p,q] += I[c,p+r,q+s] * W[m,c,r,s]; m=256 c=128 p=56 q=56 r=3 s=3",
+    "gpt3_q": "O[m,n] += I[m,d] * W[n,d]; m=4194304 n=4096 d=4096",
+    "gpt3_qk": "O[g,m,p] += I[g,m,e] * W[g,p,e]; g=2048 m=65536 p=65536 e=128",
+    "gpt3_av": "O[g,m,f] += I[g,m,p] * W[g,p,f]; g=2048 m=65536 p=65536 f=128",
     "conv_c256_m512_7_s2": "O[m,p,q] += I[c,2p+r,2q+s] * W[m,c,r,s]; m=512 c=256 p=7 q=7 r=3 s=3",
 }
 FOUND: tuple[tuple[str, str, str, float, float], ...] = (
@@ -170,6 +218,11 @@ FOUND: tuple[tuple[str, str, str, float, float], ...] = (
     ("tpu", "conv_c128_m256_56", "cycles", 18816, 2.32),
     ("tpu", "conv_c256_m512_7_s2", "edp", 4.24956173e12, 4.71),
     ("tpu_free", "gemm256", "edp", 8.39116723e10, 0.92),
+    ("v4i_bypass", "gpt3_qk", "edp", 3.63634089e25, 12.0),
+    ("v4i_bypass", "gpt3_av", "edp", 3.76063832e25, 10.9),
+    ("nvdla", "gpt3_q", "edp", 1.3537845e25, 3.2),
+    ("nvdla", "gpt3_qk", "edp", 2.1719058e27, 2.5),
+    ("nvdla", "gpt3_av", "edp", 3.392352e27, 2.3),
 )
 """What AccelForge ended with: machine, layer, objective, value, CPU seconds; inf: nothing in that time."""
 FOUND_IMPERFECT: tuple[tuple[str, str, str, float, float], ...] = (
@@ -186,10 +239,10 @@ def space_of(machine: str, layer: str, factors: Cutting) -> MapSpace:
     problem, architecture = tw.load(LAYERS[layer], "problem"), Architecture.from_yaml(MACHINES[machine])
     tensors: dict[str, Tensor] = {tensor.role: tensor for tensor in problem.tensors}
     shared = {} if machine.endswith("free") else SHARED[machine.partition("_")[0]]
-    spatial = tuple(
-        SpatialRule(cluster=cluster, only=tuple(set(problem.dimension_names) - set(tensors[role].dimensions)))
-        for cluster, role in shared.items()
-    )
+    every = set(problem.dimension_names)
+    only = {role: every - set(tensor.dimensions) for role, tensor in tensors.items()}
+    only["nothing"] = every.difference(*only.values())
+    spatial = tuple(SpatialRule(cluster=cluster, only=tuple(only[role])) for cluster, role in shared.items())
     free = KeepRule(memory="GLB", free=problem.tensor_names)
     rules = Variant(spatial=spatial, keep=(free,) if "bypass" in machine else ())
     return MapSpace.of(problem, architecture, rules, factors=factors)
