@@ -189,7 +189,7 @@ class ComposedEvaluator(BatchEvaluator):
         if relaxation is None:
             return None
         monotone = self.model.is_monotone(self.architecture)
-        return replace(relaxation, exact=False, order_matters=relaxation.order_matters or not monotone)
+        return replace(relaxation, exact=False, linear=False, order_matters=relaxation.order_matters or not monotone)
 
 
 def slowed(architecture: Architecture, report: Report, more: list[Limit]) -> Report:

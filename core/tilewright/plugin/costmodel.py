@@ -267,6 +267,9 @@ class Relaxation:
         moved: [M, T] minimum fraction of these words that takes bandwidth; None: all do.
         rounded: Counts are rounded, so that fewer words may cost slightly more.
         order_matters: Costs depend on loop orders that need the same words.
+        linear: Energy is a sum of accesses times the memories' energies, of leakage times cycles, and of parts without them.
+            Accesses depend neither on these energies nor on sizes or bandwidths, and more bandwidth never takes longer. The
+            prices above are these energies times constants.
 
     Example:
         >>> import tilewright as tw
@@ -296,6 +299,7 @@ class Relaxation:
     moved: Floats | None = None
     rounded: bool = False
     order_matters: bool = False
+    linear: bool = False
 
     def __post_init__(self) -> None:
         shape = len(self.gate), self.memory.shape[1]

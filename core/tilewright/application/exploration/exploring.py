@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tilewright.application.exploration.bounds import least, least_of_workload
+from tilewright.application.exploration.families import Family, exact, families, shared
 from tilewright.application.exploration.joint import map_together
 from tilewright.application.exploration.pace import Pace
 from tilewright.application.exploration.records import (
@@ -84,6 +85,8 @@ class Exploration:
     watch: Watch | None = None
     together: bool = False
     """Whether the strategy proposes points together."""
+    shares: Sequence[int] = ()
+    """Points whose machines may share searches, if a gap is asked for."""
     record: ExplorationRecord = field(init=False)
     searched: set[Task] = field(init=False, default_factory=set)
     """Tasks searched in this run, without those found in the store."""
@@ -94,6 +97,14 @@ class Exploration:
         if self.together:
             data = data | {"together": of_data([self.space.to_data(), self.asked])}
             method = of_data([method, data["together"]])
+        self.families: dict[str, Family] = {}
+        """Families of machines that share searches, by the machines' keys."""
+        self.unlimited = exact(self.configuration) if self.shares else None
+        if self.unlimited is not None:
+            self.families = families(one for point in map(self.point, self.shares) if (one := point.architecture))
+        if self.families:
+            data = data | {"families": of_data([self.space.to_data(), self.asked])}
+            method = of_data([method, data["families"]])
         self.record = ExplorationRecord(
             workload=self.workload.name,
             layers=tuple(
@@ -237,9 +248,11 @@ class Exploration:
 
         tell(f"{len(wave)} points")
         while todo and not stop_requested():
-            for task, layer in self._search(todo):
-                known[task] = layer
-                del todo[task]
+            waits = True
+            for task, layer in self._next(todo):
+                known[task], waits = layer, False
+                if todo.pop(task, None) is None:
+                    continue  # of the best machine of a family
                 mine = [] if any(other[0] == task[0] for other in todo) else points[task[0]]
                 self.early += [early for point in mine if (early := outcome(point)) is not None]
                 tell(self.distinct[task[1]].problem.name)
@@ -249,11 +262,56 @@ class Exploration:
                 if (known_layer := self._known(task)) is not None:
                     known[task] = known_layer
                     del todo[task]
-            if todo and all(self.store.is_claimed(*task, self.record.method) for task in todo):
+                    waits = False
+            if todo and waits:
                 tell(f"{len(todo)} searches of another program")
                 time.sleep(POLL_SECONDS)
         self.early = []
         return [point for point in map(outcome, wave) if point is not None]
+
+    def _next(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[Task, FoundLayer]]:
+        """Yield results of the next searches: all, but of each family and problem that has no result yet the first one only.
+
+        First what a family knows is tried on its further members.
+        """
+        now: dict[Task, LayerSearch] = {}
+        begun: set[Task] = set()
+        for task, search in list(todo.items()):
+            family = self.families.get(task[0])
+            if family is None or self.unlimited is None:
+                now[task] = search
+                continue
+            if stop_requested():
+                return
+            best = family.key, task[1]
+            if best in begun:
+                continue
+            bound = self._known(best)
+            if bound is None:
+                self.store.keep_machine(family.key, family.best)
+                way = self.unlimited[0].on_architecture(family.best)
+                now[best] = LayerSearch(search.distinct, chosen(search.distinct, way))
+            elif (new := self._shared(task, search, family, bound)) is not None:
+                yield task, new
+                continue
+            else:
+                now[task] = search
+            begun.add(best)
+        yield from self._search(now)
+
+    def _shared(self, task: Task, search: LayerSearch, family: Family, bound: FoundLayer) -> FoundLayer | None:
+        """Return and keep the result on a member of a family from those of the others, if it is within the gap."""
+        if bound.lower_bound is None or self.unlimited is None:
+            return None
+        others = [bound, *(self._known((other, task[1])) for other in family.members)]
+        mappings = [mapping for other in others if other is not None and (mapping := other.loops()) is not None]
+        layer = shared(search, family, bound.lower_bound, list(dict.fromkeys(mappings)), self.unlimited[1])
+        new = None if layer is None else FoundLayer.of(layer)
+        if new is not None:
+            self.store.keep(*task, self.record.method, new)
+            mark_result_found()
+            self.searched.add(task)
+        return new
 
     def _search(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[Task, FoundLayer]]:
         """Yield results of the searches that this program could claim, each written to the store before."""

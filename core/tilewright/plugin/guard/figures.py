@@ -119,7 +119,7 @@ def fault_of_relaxation(found: object, entries: int, tensors: int, memories: int
         wrong = ~((column >= low) & (column <= high)) | (name.endswith("bandwidth") & (column == 0))
         if wrong.any():
             return f"returned a Relaxation with {column[wrong].flat[0]:g} in {name}"
-    for name in ("neighbours", "exact", "whole_cycles", "rounded", "order_matters"):
+    for name in ("neighbours", "exact", "whole_cycles", "rounded", "order_matters", "linear"):
         answer: object = getattr(found, name)
         if not isinstance(answer, bool | np.bool_):
             return f"returned a Relaxation with {described(answer)} as {name}, a bool is expected"

@@ -41,4 +41,5 @@ def relaxation_of(
         exact=not (tables.has_network_energy or tables.hardware.first_fills)
         and bool((charged == 1).all() and (tables.rules.slices % per_word[:, None] == 0).all()),
         whole_cycles=True,
+        linear=True,
     )

@@ -112,7 +112,8 @@ def explore(
         bounds = settings["bounds"] and vary is None
         together = isinstance(spec, StrategySpec) and spec.together
         exploration = Exploration(
-            plan.workload, machines, configuration, kept, engine, chosen, told, asked, built, bounds, settings["retry"], watch, together
+            plan.workload, machines, configuration, kept, engine, chosen, told, asked, built, bounds, settings["retry"], watch, together,
+            () if samples or together or vary is not None else tried,
         )  # fmt: skip
         complete = exploration.run()
         return ExplorationReport(exploration.record, exploration.points(), complete, exploration.failure)

@@ -1,0 +1,200 @@
+"""Families: machines that differ in bandwidths, and in the size and prices of one memory, share their searches.
+
+One search on the best machine that a family could have bounds all its members. A mapping that is within the gap of that bound
+on a member needs no search there (docs/spaces.md, "Shared searches").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.application.exploration.joint import largest
+from tilewright.application.exploration.records import machine_key
+from tilewright.application.run.configuration import RunConfiguration
+from tilewright.application.run.evaluation import explain
+from tilewright.application.run.network import LayerSearch, MappedLayer, bound
+from tilewright.digests import of_data
+from tilewright.mapspace.legality import legality
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Evaluator, Relaxable
+from tilewright.plugin.registry import installed
+from tilewright.plugin.relaxed import least_of
+from tilewright.plugin.result import Result
+from tilewright.plugin.specs import MapperSpec
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.mapped.claimants import claimant
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import Objective
+from tilewright.values import grouped
+
+RATES = "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle"
+PRICES = "read_energy_pj", "write_energy_pj", "update_energy_pj", "leakage_pj_per_cycle"
+_TOLD = {"area_um2", "component", "estimates"}
+"""Fields of memories without an influence on the costs of a mapping."""
+ROUNDING_FACTOR = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Family:
+    """Machines by their keys, in the order of their sizes, and the best machine that they could be."""
+
+    members: tuple[str, ...]
+    best: Architecture
+    key: str
+    """Key of the best machine."""
+
+
+def families(machines: Iterable[Architecture]) -> dict[str, Family]:
+    """Return the family of each machine that has one, by the machine's key.
+
+    The memory whose size and prices may differ is the innermost one that differs among all machines. The least number of its
+    accesses is known best, since operations read it.
+    """
+    known = {machine_key(machine): machine for machine in machines}
+    varied = _innermost_varied(list(known.values()))
+    found: dict[str, Family] = {}
+    for keys in grouped((_common(machine, varied), key) for key, machine in known.items()).values():
+        if len(keys) > 1:
+            keys = sorted(keys, key=lambda key: _size(known[key], varied))
+            best = best_of([known[key] for key in keys])
+            found |= dict.fromkeys(keys, Family(tuple(keys), best, machine_key(best)))
+    return found
+
+
+def best_of(machines: Sequence[Architecture]) -> Architecture:
+    """Return a machine whose memories have the largest size, the lowest prices and the highest bandwidths of all.
+
+    >>> import tilewright as tw
+    >>> machine = tw.load("eyeriss", "architecture")
+    >>> [memory.read_energy_pj for memory in best_of([machine, machine]).memories] == [
+    ...     memory.read_energy_pj for memory in machine.memories]
+    True
+    """
+    if len({machine_key(machine) for machine in machines}) == 1:
+        return machines[0]
+    clusters = []
+    for number, cluster in enumerate(largest(machines).clusters):
+        memories = []
+        for place, memory in enumerate(cluster.memories):
+            all_of = [machine.clusters[number].memories[place] for machine in machines]
+            update: dict[str, Any] = {name: min(_price(one, name) for one in all_of) for name in PRICES}
+            for name in RATES:
+                rate = max(math.inf if (own := getattr(one, name)) is None else own for one in all_of)
+                update[name] = None if math.isinf(rate) else rate
+            if len({one.capacity_words for one in all_of}) > 1 or any(update[name] != _price(memory, name) for name in PRICES):  # fmt: skip
+                update |= {"area_um2": None, "component": None, "estimates": ()}
+            memories.append(memory.model_copy(update=update))
+        clusters.append(cluster.model_copy(update={"memories": tuple(memories)}))
+    best = machines[0].model_copy(update={"clusters": tuple(clusters)})
+    same = (machine for machine in machines if _without_told(machine) == _without_told(best))
+    return next(same, best.model_copy(update={"name": f"best of {len(machines)} like {machines[0].name}"}))
+
+
+def exact(configuration: RunConfiguration) -> tuple[RunConfiguration, float] | None:
+    """Return the configuration without a gap, and the gap; None if none is asked for or searches cannot be shared."""
+    mapper, model = configuration.mapper_record, configuration.model.record
+    gap = mapper.options.get("gap")
+    if not gap or configuration.constraints.uneven or claimant(mapper) is not None or claimant(model) is not None:
+        return None
+    built = installed().make(MapperSpec, mapper.name, {**mapper.options, "gap": 0.0})
+    return dataclasses.replace(configuration, mapper=built), float(gap)
+
+
+def shared(
+    search: LayerSearch, family: Family, least: float, mappings: Sequence[Mapping], gap: float
+) -> MappedLayer | None:
+    """Return the best of some mappings if it is within the gap of the family's bound on this machine, else None.
+
+    Args:
+        least: lower bound on the objective of all mappings on the best machine of the family.
+        mappings: of the map space of any machine of the family.
+    """
+    began = time.process_time()
+    distinct, way = search.distinct, search.configuration
+    space, constrained, evaluator = bound(distinct, way)
+    there, _, ideal = bound(distinct, way.on_architecture(family.best))
+    low = bound_from(least, (there, ideal), (space, evaluator), way.objective)
+    if low is None:
+        return None
+    fitting = [mapping for mapping in mappings if legality(space.problem, space.architecture, mapping)]
+    costs = [float(evaluator.evaluate(mapping).within(way.most_cycles).of(way.objective)[0]) for mapping in fitting]
+    value = min(costs, default=math.inf)
+    if not value <= low * (1 + gap):
+        return None
+    best = fitting[costs.index(value)]
+    report = explain(way.model, evaluator, space.problem, space.architecture, best)
+    seconds = time.process_time() - began
+    result = Result(
+        best=best, value=value, evaluated=len(fitting), valid=len(fitting), rejected=0, stop="finished", cpu_seconds=seconds,
+        wall_seconds=seconds, seed=way.seed, lower_bound=min(low, value), objective=way.objective,
+    )  # fmt: skip
+    return MappedLayer(distinct, space.architecture, result, report, None, constrained)
+
+
+def bound_from(
+    least: float, best: tuple[MapSpace, Evaluator], here: tuple[MapSpace, Evaluator], objective: Objective
+) -> float | None:
+    """Return a lower bound on the objective of all mappings of a space, from one on a machine with better memories.
+
+    Every mapping here is one there, and needs as many accesses. So it costs more by the difference of prices, for the least
+    number of accesses that all mappings need, and takes as many cycles or more. None: the spaces or the model do not allow that.
+    """
+    (there, ideal), (space, evaluator) = best, here
+    if (there.slots, there.skeleton, there.rules) != (space.slots, space.skeleton, space.rules):
+        return None
+    if not all((a == b).all() for a, b in zip(there.keeps, space.keeps, strict=True)):
+        return None
+    for one, model in (best, here):
+        relaxation = model.relaxation(one.skeleton, one.keeps) if isinstance(model, Relaxable) else None
+        if relaxation is None or not relaxation.linear:
+            return None
+    (more, _), (less, cycles) = least_of(space, evaluator), least_of(there, ideal)
+    rise = objective.value(more, cycles) - objective.value(less, cycles)
+    return (least + max(0.0, rise)) * ROUNDING_FACTOR
+
+
+def _innermost_varied(machines: Sequence[Architecture]) -> str | None:
+    """Return the name of the innermost memory whose size or prices differ; None: there is none, or the levels differ."""
+    names = {tuple(memory.name for memory in machine.memories) for machine in machines}
+    if len(names) != 1:
+        return None
+    for place in reversed(range(len(names.pop()))):
+        memories = [machine.memories[place] for machine in machines]
+        if len({(memory.capacity_words, *(_price(memory, name) for name in PRICES)) for memory in memories}) > 1:
+            return memories[0].name
+    return None
+
+
+def _common(machine: Architecture, varied: str | None) -> str:
+    """Return a digest of everything that the members of a family have in common."""
+    data = _without_told(machine)
+    for cluster in data["clusters"]:
+        for memory in cluster["memories"]:
+            for name in (*RATES, *(("capacity_words", *PRICES) if memory["name"] == varied else ())):
+                del memory[name]
+    return of_data(data)
+
+
+def _without_told(machine: Architecture) -> dict[str, Any]:
+    """Return the data of a machine that matter to its costs."""
+    data = machine.model_dump(mode="json", exclude={"name", "source"})
+    for cluster, own in zip(data["clusters"], machine.clusters, strict=True):
+        for memory, mine in zip(cluster["memories"], own.memories, strict=True):
+            for name in _TOLD:
+                del memory[name]
+            memory["update_energy_pj"] = mine.accumulation_energy_pj
+    return data
+
+
+def _size(machine: Architecture, varied: str | None) -> float:
+    sizes = [memory.capacity_words for memory in machine.memories if memory.name == varied]
+    return math.inf if not sizes or sizes[0] is None else float(sizes[0])
+
+
+def _price(memory: Memory, name: str) -> float:
+    return memory.accumulation_energy_pj if name == "update_energy_pj" else float(getattr(memory, name))
