@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tilewright.application.exploration.bounds import least, least_of_workload
-from tilewright.application.exploration.families import Family, exact, families, shared
+from tilewright.application.exploration.families import Family, Known, exact, families, shared
 from tilewright.application.exploration.joint import map_together
 from tilewright.application.exploration.pace import Pace
 from tilewright.application.exploration.records import (
@@ -51,13 +51,15 @@ from tilewright.plugin.strategy import ExplorationTask, PointProposal, Strategy
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapped.claimants import claimant
-from tilewright.schema.workload import Workload
+from tilewright.schema.workload import DistinctProblem, Workload
 from tilewright.values import grouped
 
 Watch = Callable[[float, str, float | None], None]
 """Callback with the number of finished points, a text for the current step, and the best objective so far."""
 SHORTER = "--gap 5% or --seconds ends it earlier, --points tries some points, and Ctrl-C keeps what is finished"
 """How to shorten an exploration."""
+ROUND = 16
+"""Searches for families in a round, from which on no further family begins: few, so that the first points come early."""
 POLL_SECONDS = 0.2
 """Between two looks for results of another program that uses the store."""
 Task = tuple[str, str]
@@ -252,7 +254,7 @@ class Exploration:
             for task, layer in self._next(todo):
                 known[task], waits = layer, False
                 if todo.pop(task, None) is None:
-                    continue  # of the best machine of a family
+                    continue  # of another machine of a family
                 mine = [] if any(other[0] == task[0] for other in todo) else points[task[0]]
                 self.early += [early for point in mine if (early := outcome(point)) is not None]
                 tell(self.distinct[task[1]].problem.name)
@@ -284,29 +286,44 @@ class Exploration:
             if stop_requested():
                 return
             best = family.key, task[1]
-            if best in begun:
+            if best in begun or (len(begun) >= ROUND and family.key not in {key for key, _ in begun}):
                 continue
-            bound = self._known(best)
-            if bound is None:
+            first = family.first_like(task[0]), task[1]
+            if self._known(best) is None:
                 self.store.keep_machine(family.key, family.best)
-                way = self.unlimited[0].on_architecture(family.best)
-                now[best] = LayerSearch(search.distinct, chosen(search.distinct, way))
-            elif (new := self._shared(task, search, family, bound)) is not None:
+                now[best] = self._unlimited_search(family.best, search.distinct)
+            elif (new := self._shared(task, search, family)) is not None:
                 yield task, new
                 continue
-            else:
+            elif first == task or self._known(first) is not None:
                 now[task] = search
+            else:  # its bound may serve this machine, too
+                self.store.keep_machine(first[0], family.members[first[0]])
+                way = search.configuration.on_architecture(family.members[first[0]])
+                now[first] = LayerSearch(search.distinct, way)
             begun.add(best)
         yield from self._search(now)
 
-    def _shared(self, task: Task, search: LayerSearch, family: Family, bound: FoundLayer) -> FoundLayer | None:
-        """Return and keep the result on a member of a family from those of the others, if it is within the gap."""
-        if bound.lower_bound is None or self.unlimited is None:
-            return None
-        others = [bound, *(self._known((other, task[1])) for other in family.members)]
-        mappings = [mapping for other in others if other is not None and (mapping := other.loops()) is not None]
-        layer = shared(search, family, bound.lower_bound, list(dict.fromkeys(mappings)), self.unlimited[1])
-        new = None if layer is None else FoundLayer.of(layer)
+    def _unlimited_search(self, machine: Architecture, distinct: DistinctProblem) -> LayerSearch:
+        assert self.unlimited is not None
+        return LayerSearch(distinct, chosen(distinct, self.unlimited[0].on_architecture(machine)))
+
+    def _shared(self, task: Task, search: LayerSearch, family: Family) -> FoundLayer | None:
+        """Return and keep the result on a member of a family from those of the others, if it is near their bounds."""
+        assert self.unlimited is not None
+        known = []
+        for key, machine in ((family.key, family.best), *family.members.items()):
+            layer = self._known((key, task[1]))
+            if (
+                layer is not None
+                and layer.energy_pj is not None
+                and layer.cycles is not None
+                and (loops := layer.loops())
+            ):
+                value = self.record.objective.value(layer.energy_pj, layer.cycles)
+                known.append(Known(machine, loops, value, layer.lower_bound))
+        found = shared(search, known, self.unlimited[1])
+        new = None if found is None else FoundLayer.of(found)
         if new is not None:
             self.store.keep(*task, self.record.method, new)
             mark_result_found()

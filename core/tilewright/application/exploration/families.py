@@ -41,12 +41,31 @@ ROUNDING_FACTOR = 1 - 1e-9
 
 @dataclass(frozen=True)
 class Family:
-    """Machines by their keys, in the order of their sizes, and the best machine that they could be."""
+    """Machines by their keys, and the best machine that they could be."""
 
-    members: tuple[str, ...]
+    members: dict[str, Architecture]
+    """Key -> machine, by size; of one size, those with the highest bandwidths first."""
     best: Architecture
     key: str
     """Key of the best machine."""
+
+    def first_like(self, key: str) -> str:
+        """Return the first member that is at least as good as one, of the same size."""
+        here = self.members[key]
+        return next(
+            other for other, machine in self.members.items() if other == key
+            or (_sizes(machine) == _sizes(here) and is_as_good(machine, here))
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Known:
+    """Result on a machine of a family: its mapping, its objective, and a lower bound on that of all mappings."""
+
+    machine: Architecture
+    mapping: Mapping
+    value: float
+    least: float | None
 
 
 def families(machines: Iterable[Architecture]) -> dict[str, Family]:
@@ -60,9 +79,9 @@ def families(machines: Iterable[Architecture]) -> dict[str, Family]:
     found: dict[str, Family] = {}
     for keys in grouped((_common(machine, varied), key) for key, machine in known.items()).values():
         if len(keys) > 1:
-            keys = sorted(keys, key=lambda key: _size(known[key], varied))
+            keys = sorted(keys, key=lambda key: _rank(known[key]))
             best = best_of([known[key] for key in keys])
-            found |= dict.fromkeys(keys, Family(tuple(keys), best, machine_key(best)))
+            found |= dict.fromkeys(keys, Family({key: known[key] for key in keys}, best, machine_key(best)))
     return found
 
 
@@ -84,7 +103,7 @@ def best_of(machines: Sequence[Architecture]) -> Architecture:
             all_of = [machine.clusters[number].memories[place] for machine in machines]
             update: dict[str, Any] = {name: min(_price(one, name) for one in all_of) for name in PRICES}
             for name in RATES:
-                rate = max(math.inf if (own := getattr(one, name)) is None else own for one in all_of)
+                rate = max(_amount(getattr(one, name)) for one in all_of)
                 update[name] = None if math.isinf(rate) else rate
             if len({one.capacity_words for one in all_of}) > 1 or any(update[name] != _price(memory, name) for name in PRICES):  # fmt: skip
                 update |= {"area_um2": None, "component": None, "estimates": ()}
@@ -105,35 +124,45 @@ def exact(configuration: RunConfiguration) -> tuple[RunConfiguration, float] | N
     return dataclasses.replace(configuration, mapper=built), float(gap)
 
 
-def shared(
-    search: LayerSearch, family: Family, least: float, mappings: Sequence[Mapping], gap: float
-) -> MappedLayer | None:
-    """Return the best of some mappings if it is within the gap of the family's bound on this machine, else None.
+def shared(search: LayerSearch, known: Sequence[Known], gap: float) -> MappedLayer | None:
+    """Return the best of the mappings known in a family if it is near the bounds of better machines, else None.
 
-    Args:
-        least: lower bound on the objective of all mappings on the best machine of the family.
-        mappings: of the map space of any machine of the family.
+    Near is within the gap, or within the gap that the search of a better machine left. So a search that proves little is not
+    repeated.
     """
     began = time.process_time()
     distinct, way = search.distinct, search.configuration
     space, constrained, evaluator = bound(distinct, way)
-    there, _, ideal = bound(distinct, way.on_architecture(family.best))
-    low = bound_from(least, (there, ideal), (space, evaluator), way.objective)
-    if low is None:
-        return None
-    fitting = [mapping for mapping in mappings if legality(space.problem, space.architecture, mapping)]
-    costs = [float(evaluator.evaluate(mapping).within(way.most_cycles).of(way.objective)[0]) for mapping in fitting]
+    low, left = -math.inf, gap
+    for one in known:
+        if one.least is not None and is_as_good(one.machine, way.architecture):
+            there, _, ideal = bound(distinct, way.on_architecture(one.machine))
+            raised = bound_from(one.least, (there, ideal), (space, evaluator), way.objective)
+            if raised is not None and raised > low:
+                low, left = raised, max(gap, one.value / one.least - 1) if one.least else gap
+    mappings = [mapping for mapping in dict.fromkeys(one.mapping for one in known) if legality(space.problem, space.architecture, mapping)]  # fmt: skip
+    costs = [float(evaluator.evaluate(mapping).within(way.most_cycles).of(way.objective)[0]) for mapping in mappings]
     value = min(costs, default=math.inf)
-    if not value <= low * (1 + gap):
+    if not value * ROUNDING_FACTOR**2 <= low * (1 + left):
         return None
-    best = fitting[costs.index(value)]
+    best = mappings[costs.index(value)]
     report = explain(way.model, evaluator, space.problem, space.architecture, best)
     seconds = time.process_time() - began
     result = Result(
-        best=best, value=value, evaluated=len(fitting), valid=len(fitting), rejected=0, stop="finished", cpu_seconds=seconds,
+        best=best, value=value, evaluated=len(mappings), valid=len(mappings), rejected=0, stop="finished", cpu_seconds=seconds,
         wall_seconds=seconds, seed=way.seed, lower_bound=min(low, value), objective=way.objective,
     )  # fmt: skip
     return MappedLayer(distinct, space.architecture, result, report, None, constrained)
+
+
+def is_as_good(one: Architecture, other: Architecture) -> bool:
+    """Return whether no memory of one machine is smaller, dearer or slower than that of another of its family."""
+    return all(
+        _amount(mine.capacity_words) >= _amount(theirs.capacity_words)
+        and all(_amount(getattr(mine, name)) >= _amount(getattr(theirs, name)) for name in RATES)
+        and all(_price(mine, name) <= _price(theirs, name) for name in PRICES)
+        for mine, theirs in zip(one.memories, other.memories, strict=True)
+    )
 
 
 def bound_from(
@@ -191,9 +220,17 @@ def _without_told(machine: Architecture) -> dict[str, Any]:
     return data
 
 
-def _size(machine: Architecture, varied: str | None) -> float:
-    sizes = [memory.capacity_words for memory in machine.memories if memory.name == varied]
-    return math.inf if not sizes or sizes[0] is None else float(sizes[0])
+def _sizes(machine: Architecture) -> list[float]:
+    return [_amount(memory.capacity_words) for memory in machine.memories]
+
+
+def _rank(machine: Architecture) -> tuple[list[float], list[float]]:
+    return _sizes(machine), [-_amount(getattr(memory, name)) for memory in machine.memories for name in RATES]
+
+
+def _amount(value: float | None) -> float:
+    """Return a size or a bandwidth; None is unlimited."""
+    return math.inf if value is None else float(value)
 
 
 def _price(memory: Memory, name: str) -> float:

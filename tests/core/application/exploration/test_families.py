@@ -1,0 +1,129 @@
+"""Families of machines: the bound of the best machine holds on each member, and shared results are within the gap."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright.application.exploration.families import best_of, bound_from, families, is_as_good
+from tilewright.application.exploration.records import machine_key
+from tilewright.application.run.search import search
+from tilewright.plugin import Budget, CostModel, installed
+from tilewright.plugin.mapper import Task
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import Objective
+from tilewright.testing.reference import PlainModel
+
+PRODUCT = "nk,km->nm; n=4 k=6 m=4"
+WINDOWS = "O[k,p] += I[c,p+r] * W[k,c,r]; p=6 k=2 c=2 r=3"
+SPACE: dict[str, Any] = {
+    "kind": "space",
+    "name": "registers",
+    "architecture": {
+        "clusters": [
+            {"name": "outside", "memories": [{"name": "DRAM", "read_energy_pj": 100, "write_energy_pj": 100}]},
+            {"name": "chip", "memories": [{"name": "GLB", "capacity_words": 32, "read_energy_pj": 4, "write_energy_pj": 5}], "fanout": {"size": 2}},
+            {"name": "unit", "memories": [{"name": "Registers", "block_words": 2, "leakage_pj_per_cycle": 0.01}]},
+        ],
+        "compute": {"energy_per_operation_pj": 1},
+    },
+    "choices": {"words": [4, 8, 16], "rate": [0.5, 4, 8]},
+    "set": {
+        "Registers.capacity_words": "words",
+        "Registers.read_energy_pj": "0.1 * words",
+        "Registers.write_energy_pj": "0.15 * words",
+        "DRAM.read_bandwidth_words_per_cycle": "rate",
+    },
+}  # fmt: skip
+
+
+def machines() -> list[Architecture]:
+    return [point.architecture for point in tw.architecture_space(SPACE).points() if point.architecture is not None]
+
+
+def least(problem: str, machine: Architecture, objective: Objective) -> float:
+    """The lowest cost of all mappings, by enumeration."""
+    space = tw.space(problem, machine, constraints="none")
+    evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, machine)
+    return search(installed().make(MapperSpec, "exhaustive"), Task(space, objective), evaluator, Budget()).value
+
+
+def test_the_best_of_a_family_has_the_largest_size_the_lowest_prices_and_the_highest_bandwidths() -> None:
+    best = best_of(machines())
+    dram, _, registers = best.memories
+
+    assert (registers.capacity_words, registers.read_energy_pj, dram.read_bandwidth_words_per_cycle) == (16, 0.4, 8)
+    assert best.memories[1].capacity_words == 32 and best.memories[1].read_energy_pj == 4
+
+
+def test_a_best_machine_that_is_a_member_is_that_member() -> None:
+    same_size = [machine for machine in machines() if machine.memories[2].capacity_words == 8]
+
+    assert best_of(same_size) == same_size[2]
+
+
+def test_families_differ_in_one_memory_and_in_bandwidths_only() -> None:
+    some = machines()
+    other = Architecture.model_validate(some[0].model_dump() | {"clock_ghz": 2.0, "name": "faster"})
+    found = families([*some, other])
+
+    assert set(found) == {machine_key(machine) for machine in some}
+    assert len({family.key for family in found.values()}) == 1
+    sizes = [machine.memories[2].capacity_words for machine in found[machine_key(some[0])].members.values()]  # fmt: skip
+    assert sizes == [4] * 3 + [8] * 3 + [16] * 3
+    family = found[machine_key(some[0])]
+    assert family.first_like(machine_key(some[3])) == machine_key(some[5])  # of the higher bandwidth
+
+
+def test_a_machine_is_as_good_as_another_if_no_size_price_or_bandwidth_is_worse() -> None:
+    slow, fast, _, large = machines()[:4]
+
+    assert is_as_good(fast, slow) and not is_as_good(slow, fast)
+    assert not is_as_good(large, slow)  # larger, and dearer
+    assert all(is_as_good(best_of(machines()), machine) for machine in machines())
+
+
+@pytest.mark.parametrize("named", ["energy", "edp", "ed2p", "cycles"])
+@pytest.mark.parametrize("problem", [PRODUCT, WINDOWS])
+def test_the_bound_of_a_family_holds_on_each_member(problem: str, named: str) -> None:
+    """Every mapping of both machines is enumerated."""
+    objective, model = Objective.named(named), installed().make(CostModelSpec, "timeloop")
+    best = best_of(machines())
+    known = least(problem, best, objective)
+    there = tw.space(problem, best, constraints="none")
+    for machine in machines():
+        space = tw.space(problem, machine, constraints="none")
+        low = bound_from(known, (there, model.bind(there.problem, best)), (space, model.bind(space.problem, machine)), objective)  # fmt: skip
+        assert low is not None
+        assert known * (1 - 1e-8) <= low <= least(problem, machine, objective)
+
+
+def test_other_spaces_and_models_without_linear_costs_give_no_bound() -> None:
+    one, other = machines()[::8]
+    linear, unknown = installed().make(CostModelSpec, "timeloop"), PlainModel()
+
+    def bounded(problem: str, model: CostModel) -> bool:
+        space, there = tw.space(problem, one, constraints="none"), tw.space(PRODUCT, other, constraints="none")
+        pairs = (there, model.bind(there.problem, other)), (space, model.bind(space.problem, one))
+        return bound_from(1.0, *pairs, Objective.named("edp")) is not None
+
+    assert bounded(PRODUCT, linear)
+    assert not bounded("nk,km->nm; n=4 k=6 m=8", linear) and not bounded(PRODUCT, unknown)
+
+
+@pytest.mark.process
+def test_an_exploration_with_a_gap_shares_searches_and_stays_within_the_gap(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    whole = tw.explore(PRODUCT, SPACE, bounds=False, mapper="optimal", cache=False, progress=False)
+    shared = tw.explore(PRODUCT, SPACE, bounds=False, mapper="optimal", gap=0.05, store=store, progress=False)
+    again = tw.explore(PRODUCT, SPACE, bounds=False, mapper="optimal", gap=0.05, store=store, progress=False)
+
+    assert shared.rows() == again.rows() and all(point.cached for point in again.found)
+    for one, other in itertools.zip_longest(whole.rows(), shared.rows()):
+        assert one["edp"] * (1 - 1e-9) <= other["edp"] <= one["edp"] * 1.05 * (1 + 1e-9)
+    layers = [layer for point in shared.found for _, layer in point.layers]
+    assert any(layer.evaluated < 10 for layer in layers)  # found elsewhere
+    assert all(layer.lower_bound is not None for layer in layers)
