@@ -1,7 +1,7 @@
 """Ctrl-C in the main thread: the first is a request to stop, the second raises KeyboardInterrupt.
 
 After the first Ctrl-C all finished results are kept and printed, with exit code 130, within two seconds. The signal
-handler counts, and loops end early when `stop_requested`. The first Ctrl-C raises KeyboardInterrupt only where no
+handler counts, and loops end early when `stop_requested`. SIGTERM counts as Ctrl-C. The first Ctrl-C raises KeyboardInterrupt only where no
 result can be lost: before the first result, and inside `raising` blocks.
 """
 
@@ -47,7 +47,7 @@ def preserving_results() -> Iterator[bool]:
     The work inside calls `mark_result_found` and `stop_requested`. The context also surrounds the
     output of its results. It does nothing in other threads, and where the program ignores Ctrl-C.
     """
-    former = signal.getsignal(signal.SIGINT)
+    former, ends = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     if _state.installed or not _in_main_thread() or not callable(former):
         yield False
         return
@@ -55,9 +55,13 @@ def preserving_results() -> Iterator[bool]:
     try:
         _state.installed, _state.presses, _state.found, _state.tolerated = True, 0, False, None
         signal.signal(signal.SIGINT, partial(_on_sigint, former))
+        if ends is signal.SIG_DFL:  # `timeout` and batch systems send it
+            signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
         yield True
     finally:
         signal.signal(signal.SIGINT, former)
+        if ends is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, ends)
         _state.installed, _state.presses = False, 0
         sys.stdout, sys.stderr = streams
 

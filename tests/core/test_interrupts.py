@@ -269,3 +269,13 @@ def test_a_call_is_begun_and_left_as_a_whole(edge: Callable[..., object]) -> Non
         with raising(), calling(OWNER, "search"):
             pass
     assert sys.stdout is before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM that a program hears")
+def test_sigterm_is_a_request_like_ctrl_c() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with preserving_results():
+        mark_result_found()
+        signal.raise_signal(signal.SIGTERM)
+        assert stop_requested()
+    assert signal.getsignal(signal.SIGTERM) is before

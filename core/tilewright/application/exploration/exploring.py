@@ -56,7 +56,7 @@ from tilewright.values import grouped
 
 Watch = Callable[[float, str, float | None], None]
 """Callback with the number of finished points, a text for the current step, and the best objective so far."""
-SHORTER = "--gap 5% or --seconds ends it earlier, --points tries some points, and Ctrl-C keeps what is finished"
+SHORTER = "--gap 5% shares searches, --seconds ends them earlier, --points tries some points, and Ctrl-C keeps what is finished"
 """How to shorten an exploration."""
 ROUND = 16
 """Searches for families in a round, from which on no further family begins: few, so that the first points come early."""

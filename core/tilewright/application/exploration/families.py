@@ -127,23 +127,23 @@ def exact(configuration: RunConfiguration) -> tuple[RunConfiguration, float] | N
 def shared(search: LayerSearch, known: Sequence[Known], gap: float) -> MappedLayer | None:
     """Return the best of the mappings known in a family if it is near the bounds of better machines, else None.
 
-    Near is within the gap, or within the gap that the search of a better machine left. So a search that proves little is not
-    repeated.
+    Near is within the gap of the bound, times what the search on that better machine left between its result and its bound. So a
+    search that proves little is not repeated.
     """
     began = time.process_time()
     distinct, way = search.distinct, search.configuration
     space, constrained, evaluator = bound(distinct, way)
-    low, left = -math.inf, gap
+    low, left = -math.inf, 1.0
     for one in known:
         if one.least is not None and is_as_good(one.machine, way.architecture):
             there, _, ideal = bound(distinct, way.on_architecture(one.machine))
             raised = bound_from(one.least, (there, ideal), (space, evaluator), way.objective)
             if raised is not None and raised > low:
-                low, left = raised, max(gap, one.value / one.least - 1) if one.least else gap
+                low, left = raised, one.value / one.least if one.least else 1.0
     mappings = [mapping for mapping in dict.fromkeys(one.mapping for one in known) if legality(space.problem, space.architecture, mapping)]  # fmt: skip
     costs = [float(evaluator.evaluate(mapping).within(way.most_cycles).of(way.objective)[0]) for mapping in mappings]
     value = min(costs, default=math.inf)
-    if not value * ROUNDING_FACTOR**2 <= low * (1 + left):
+    if not value * ROUNDING_FACTOR**2 <= low * left * (1 + gap):
         return None
     best = mappings[costs.index(value)]
     report = explain(way.model, evaluator, space.problem, space.architecture, best)
@@ -170,8 +170,9 @@ def bound_from(
 ) -> float | None:
     """Return a lower bound on the objective of all mappings of a space, from one on a machine with better memories.
 
-    Every mapping here is one there, and needs as many accesses. So it costs more by the difference of prices, for the least
-    number of accesses that all mappings need, and takes as many cycles or more. None: the spaces or the model do not allow that.
+    Every mapping here is one there, needs as many accesses, and takes as many cycles or more. It costs more by the difference
+    of prices, for the accesses that all mappings need (docs/spaces.md, "Shared searches").
+    None: the spaces or the model do not allow that.
     """
     (there, ideal), (space, evaluator) = best, here
     if (there.slots, there.skeleton, there.rules) != (space.slots, space.skeleton, space.rules):

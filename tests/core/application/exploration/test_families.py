@@ -86,7 +86,7 @@ def test_a_machine_is_as_good_as_another_if_no_size_price_or_bandwidth_is_worse(
     assert all(is_as_good(best_of(machines()), machine) for machine in machines())
 
 
-@pytest.mark.parametrize("named", ["energy", "edp", "ed2p", "cycles"])
+@pytest.mark.parametrize("named", ["energy", "edp", "e2dp", "cycles"])
 @pytest.mark.parametrize("problem", [PRODUCT, WINDOWS])
 def test_the_bound_of_a_family_holds_on_each_member(problem: str, named: str) -> None:
     """Every mapping of both machines is enumerated."""
