@@ -19,7 +19,9 @@ from typing import Any
 import tilewright as tw
 
 ROOT = Path(__file__).parent.parent
-CNN, TRANSFORMER = ("eyeriss", "simba", "examples/npu.yaml"), ("eyeriss", "simba", "examples/tpu_v4i.yaml")
+PROTOTYPE = "benchmarks/defines/meta_prototype_df.yaml"
+"""An accelerator of DeFiNES, which prescribes its unrolling."""
+CNN, TRANSFORMER = ("eyeriss", "simba", "examples/npu.yaml", PROTOTYPE), ("eyeriss", "simba", "examples/tpu_v4i.yaml")
 """Architectures of networks."""
 SECONDS = 240.0
 """Limit of each layer's search, and of those of all shared loops of a network together."""
@@ -29,8 +31,8 @@ PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused netwo
 
 NETWORKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gpt3_6_7b", "bert_base", "llama3_8b"), TRANSFORMER),
-    **dict.fromkeys(("mobilenetv2", "resnet50", "shufflenet", "squeezenet"), CNN),
-    "fsrcnn": ("benchmarks/defines/meta_prototype_df.yaml",),
+    **dict.fromkeys(("mobilenetv2", "resnet50", "efficientnet_b0", "shufflenet", "squeezenet"), CNN),
+    "fsrcnn": (PROTOTYPE,),
 }
 """Network -> its architectures."""
 DEFINES = ROOT / "benchmarks/defines"
@@ -54,11 +56,9 @@ def row(name: str, arch: str) -> list[str]:
     """Return the cells of a network on an architecture."""
     started, options = time.process_time(), dict[str, Any]()
     machine = ROOT / arch if arch.endswith(".yaml") else arch
-    if name == "fsrcnn":
-        network = tw.load(DEFINES / "fsrcnn.workload.yaml", "workload")
+    network = tw.load(DEFINES / "fsrcnn.workload.yaml" if name == "fsrcnn" else name, "workload")
+    if arch == PROTOTYPE:
         options["constraints"] = DEFINES / "meta_prototype.constraints.yaml"
-    else:
-        network = tw.load(name, "workload")
     fused = tw.fuse_network(
         network, machine, objective="energy", seconds=SECONDS, cache=False, progress=False, **options
     )
