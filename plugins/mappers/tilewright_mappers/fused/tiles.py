@@ -19,13 +19,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from tilewright.interrupts import mark_result_found
-from tilewright.mapspace.factoring.cuts import divisors
-from tilewright.mapspace.sliding import Window, alive_rows, words_of_boxes
+from tilewright.mapspace.sliding import alive_rows, words_of_boxes
 from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper
 from tilewright.prices import port_limits, prices_of, rounding_difference, tensor_pj, transfer_cycles
 from tilewright.reports import Limit
@@ -33,14 +30,13 @@ from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem, Tensor
 from tilewright_mappers.fused.limits import Limits, OutOfTime
+from tilewright_mappers.fused.pacing import Pacing, pacing
 from tilewright_mappers.fused.solution import Axis, Shared
 
 BATCH = 8
 """Branches that are mapped at once."""
 MAX_CHOICES = 200_000
 """Choices of one interval that are listed. Intervals with more are not fused, and have no bound of their own."""
-FEW_TILES = 6
-"""An axis with fewer tiles that divide has ragged ones, too."""
 TOLERANCE = 1e-9
 """Relative distance of costs that count as equal."""
 
@@ -95,85 +91,6 @@ class Choice:
             if fill.words_per_cycle is not None
         )
         return max([visits * cost.cycles, *filling])
-
-
-@dataclass(frozen=True)
-class Pacing:
-    """Rows that each layer takes for one row of an axis, and its length in rows of the axis.
-
-    `windows`: maker, reader and window for each result that layers exchange. `slides`: a step reads rows of earlier steps.
-    """
-
-    rows: tuple[int, ...]
-    lengths: tuple[int, ...]
-    windows: tuple[tuple[int, int, Window], ...]
-
-    @cached_property
-    def slides(self) -> bool:
-        return len(set(self.lengths)) > 1 or any(window.stays for *_, window in self.windows)
-
-    def starts(self, tile: int) -> tuple[int, ...]:
-        """Return the row at which each layer starts, at the earliest."""
-        starts = [0] * len(self.rows)
-        for maker, reader, window in self.windows:
-            starts[reader] = max(starts[reader], starts[maker] + window.least_lag(tile))
-        return tuple(starts)
-
-    def tiles(self) -> list[int]:
-        """Return the tiles of shared loops, the whole axis first."""
-        if not self.slides:
-            return list(divisors(self.lengths[0])[::-1])
-        common = math.gcd(*self.lengths)
-        return [max(self.lengths), *(tile for tile in divisors(common)[::-1] if tile < min(self.lengths))]
-
-    def ragged_tiles(self) -> list[int]:
-        """Return tiles that do not divide: powers of two, where few tiles divide."""
-        whole = self.tiles()
-        if len(whole) >= FEW_TILES:
-            return []
-        powers = (1 << power for power in range(1, min(self.lengths).bit_length()))
-        return [tile for tile in powers if tile < min(self.lengths) and tile not in whole]
-
-
-def pacing(problems: Sequence[Problem], axis: Axis, tensors: Sequence[Shared]) -> Pacing | None:
-    """Return the pace of each layer along an axis that steps the results that they exchange; None if there is none."""
-    exchanged, rates = list[tuple[int, int, Window]](), dict[int, Fraction]()
-    for tensor in tensors:
-        coordinate = tensor.stepped(0, axis)
-        if coordinate is None:
-            return None
-        windows = tensor.windows[coordinate]
-        if not windows and tensor.halos[coordinate]:
-            return None
-        exchanged += [(tensor.first, reader, window) for reader, window in windows.items()]
-    ahead = [(maker, reader, Fraction(window.stride)) for maker, reader, window in exchanged]
-    for start in range(len(axis)):
-        rates.setdefault(start, Fraction(1))
-        todo = [start]
-        while todo:
-            layer = todo.pop()
-            for maker, reader, stride in ahead:
-                for other, rate in ((maker, rates[layer] * stride), (reader, rates[layer] / stride)):
-                    if layer not in (maker, reader) or other == layer:
-                        continue
-                    if other not in rates:
-                        rates[other] = rate
-                        todo.append(other)
-                    elif rates[other] != rate:
-                        return None
-    scale = Fraction(
-        math.lcm(*(rate.denominator for rate in rates.values())), math.gcd(*(rate.numerator for rate in rates.values()))
-    )
-    rows = [int(rates[at] * scale) for at in range(len(axis))]
-    sizes = [problem.sizes[dimension] for problem, dimension in zip(problems, axis, strict=True)]
-    if any(size % own for size, own in zip(sizes, rows, strict=True)):
-        return None
-    lengths = [size // own for size, own in zip(sizes, rows, strict=True)]
-    placed = [
-        (maker, reader, replace(window, made=rows[maker], taken=rows[reader], length=lengths[reader]))
-        for maker, reader, window in sorted(exchanged, key=lambda row: row[:2])
-    ]
-    return Pacing(tuple(rows), tuple(lengths), tuple(placed))
 
 
 @dataclass(frozen=True, slots=True)
