@@ -57,7 +57,7 @@ def test_no_mapping_costs_less_than_a_proof_with_first_fills(seed: int, kind: Ki
 
 @pytest.mark.parametrize("file", WRONG_ONCE, ids=lambda file: file.stem)
 def test_proofs_that_were_wrong_once_are_right(file: Path) -> None:
-    """Each file records a task and the cost of its best mapping; version 1 of the prover proved more."""
+    """Each file records a task and the cost of its best mapping; an older version of the prover proved more."""
     recorded = json.loads(file.read_text())
     least, most_cycles = recorded.pop("cost"), recorded.pop("most_cycles", math.inf)
     inputs = Inputs(**recorded)

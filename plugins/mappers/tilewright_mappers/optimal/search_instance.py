@@ -385,7 +385,15 @@ class SearchInstance:
             distinct=for_kernel(self.distinct[here]),
             used_slices=ints(columns),
             outermost_of_memory=for_kernel(np.asarray(~self.kept_in[:, :entry].any(axis=1))),
+            forwarded=self._forwarded(entry),
         )
+
+    def _forwarded(self, entry: int) -> int:
+        """Return the bits of the tensors that an entry may bypass and that neighbours directly outside may forward."""
+        number = len(self.levels) - 1 - sum(each.holds for each in self.space.skeleton.entries[entry:])
+        outside = self.levels[number][1] if number >= 0 else []
+        some = [t for t in range(self.tensors) if self.optional[entry, t]]
+        return sum(1 << t for t in some if any(self._may_forward(t, s) for s in outside))
 
     def _leakage(self) -> Floats:
         """Return [E, M]: pJ per cycle, at the innermost entry that may use a memory.

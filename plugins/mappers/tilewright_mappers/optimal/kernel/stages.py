@@ -22,6 +22,7 @@ from tilewright_mappers.optimal.kernel.loops import add_temporal_loop, unroll
 from tilewright_mappers.optimal.kernel.state import (
     BOUND,
     FORWARDING_OPEN,
+    KEPT_INSIDE,
     LOOP_MASK,
     NO_LOOP_YET,
     STATUS,
@@ -105,6 +106,8 @@ def _find_forwarding(context: SearchContext, stage: Stage, states: StateRows, i:
     """Close forwarding where no order of the other unrollings allows it (Lemma 14)."""
     n = _copy(context, states, i, table, 0)
     find_forwarding(context, stage.level, table.rows, n)
+    # a state that may still forward never dominates, and the others forward nothing in this fanout
+    table.rows.integers[n, STATUS] &= (1 << KEPT_INSIDE) - 1
     if _fits_outside(context, stage.outer, table.rows, n):
         _raise_bound(context, stage.outer, table.rows, n)
         _keep(context, stage, table, n)

@@ -22,6 +22,8 @@ SHAPE_CODE, LOOP_MASK, STATUS, USED = range(4)
 """Columns of the first integers: code of the shape, placed loops as bits, statuses, used sub-clusters."""
 NO_LOOP_YET = 1 << 40
 """Bit of `STATUS`: no temporal loop since the last unrolling of this fanout."""
+KEPT_INSIDE = 41
+"""First bit of `STATUS` with one bit per tensor: the entry directly inside the next fanout keeps it (Lemma 3)."""
 UNDERCOUNTED, ROUNDED_FIRST_READS, RELAXED, FORWARDING_OPEN = 1, 2, 4, 8
 """Flags of a state: undercounted (Lemma 13); first reads are rounded (Lemma 4).
 

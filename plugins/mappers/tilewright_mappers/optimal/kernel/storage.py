@@ -21,9 +21,11 @@ from tilewright_mappers.optimal.kernel.state import (
     FIRST_READ_CREDIT,
     FIRST_TENSOR,
     FORWARDING_OPEN,
+    KEPT_INSIDE,
     LEAK,
     MIN_DEMAND,
     PER_TENSOR,
+    STATUS,
     TILE_EQUIVALENTS,
     UNDERCOUNTED,
     all_words,
@@ -141,6 +143,7 @@ def store(context: SearchContext, storage: StorageEntry, states: StateRows, i: i
             forward_nothing(numbers, i, t)
     if not forwarding & ~kept:
         end_fanout(context, states, i)
+    integers[i, STATUS] = integers[i, STATUS] & ((1 << KEPT_INSIDE) - 1) | (kept & storage.forwarded) << KEPT_INSIDE
 
 
 @kernel_part

@@ -178,6 +178,8 @@ class StorageEntry(NamedTuple):
     """[M]: column of `StateLayout.used_slices`; -1 if the memory has no other entry."""
     outermost_of_memory: Bools
     """[M]: no entry outside uses the memory."""
+    forwarded: int
+    """Bits of the tensors that the entry may bypass, and that neighbours in the fanout directly outside may forward."""
 
 
 @passed_by_pointer
