@@ -64,7 +64,8 @@ def row(name: str, arch: str) -> list[str]:
     )
     seconds = time.process_time() - started
     sharing = sum(part.last + 1 - part.first for part in fused.parts)
-    shares = fused.gain.gain, fused.saved, fused.gap, fused.gap if fused.searched_gap is None else fused.searched_gap
+    gap = None if fused.gain.least is None else max(0.0, 1 - fused.gain.least / fused.value)
+    shares = fused.gain.gain, fused.saved, gap, fused.gap if fused.searched_gap is None else fused.searched_gap
     percent = ["unknown" if share is None else f"{100 * share:.2f}" for share in shares]
     return [
         name,
