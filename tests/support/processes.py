@@ -17,7 +17,7 @@ def runs(pid: int) -> bool:
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def soon(reached: Callable[[], bool], seconds: float = 5.0) -> bool:
+def soon(reached: Callable[[], bool], seconds: float = 30.0) -> bool:
     """Is it so within some seconds?"""
     end = time.monotonic() + seconds
     while not reached():
