@@ -76,13 +76,13 @@ def families(machines: Iterable[Architecture]) -> dict[str, Family]:
     """
     known = {machine_key(machine): machine for machine in machines}
     varied = _innermost_varied(list(known.values()))
-    found: dict[str, Family] = {}
+    by_key: dict[str, Family] = {}
     for keys in grouped((_common(machine, varied), key) for key, machine in known.items()).values():
         if len(keys) > 1:
             keys = sorted(keys, key=lambda key: _rank(known[key]))
             best = best_of([known[key] for key in keys])
-            found |= dict.fromkeys(keys, Family({key: known[key] for key in keys}, best, machine_key(best)))
-    return found
+            by_key |= dict.fromkeys(keys, Family({key: known[key] for key in keys}, best, machine_key(best)))
+    return by_key
 
 
 def best_of(machines: Sequence[Architecture]) -> Architecture:

@@ -77,13 +77,13 @@ class Merged:
         positions = np.argsort(rows.orders, axis=2)[:, :, place]
         return Candidates(self.whole, trips, np.argsort(positions, axis=2, kind="stable").astype(np.int8), rows.keep)
 
-    def proposals(self, found: Proposals) -> Proposals:
+    def proposals(self, search: Proposals) -> Proposals:
         """Propose the mappings of a search of the image in the whole space."""
         costs: Costs | None = None
-        with closing(found):
+        with closing(search):
             while True:
                 try:
-                    rows = next(found) if costs is None else found.send(costs)
+                    rows = next(search) if costs is None else search.send(costs)
                 except StopIteration:
                     return
                 costs = yield self.unmerged(cast("Candidates", rows))
@@ -92,10 +92,10 @@ class Merged:
 def _is_plain(problem: Problem) -> bool:
     """Return whether each coordinate is a dimension, and no tensor has a dimension twice; those of size 1 do not count."""
     for tensor in problem.tensors:
-        terms = [_terms(problem.dimensions, rank) for rank in tensor.projection]
-        if any(list(each.values()) not in ([], [1]) for each in terms):
+        ranks = [_terms(problem.dimensions, rank) for rank in tensor.projection]
+        if any(list(terms.values()) not in ([], [1]) for terms in ranks):
             return False
-        used = [name for each in terms for name in each]
+        used = [name for terms in ranks for name in terms]
         if len(set(used)) < len(used):
             return False
     return True

@@ -390,7 +390,7 @@ class SearchInstance:
 
     def _forwarded(self, entry: int) -> int:
         """Return the bits of the tensors that an entry may bypass and that neighbours directly outside may forward."""
-        number = len(self.levels) - 1 - sum(each.holds for each in self.space.skeleton.entries[entry:])
+        number = len(self.levels) - 1 - sum(level.holds for level in self.space.skeleton.entries[entry:])
         outside = self.levels[number][1] if number >= 0 else []
         some = [t for t in range(self.tensors) if self.optional[entry, t]]
         return sum(1 << t for t in some if any(self._may_forward(t, s) for s in outside))
