@@ -15,10 +15,13 @@ from tilewright.plugin.adapter import SIDECAR, InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import Document, FileModel, dump_yaml, read_document, validate
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
 PARTS: dict[str, type[FileModel]] = {"problem": Problem, "architecture": Architecture, "mapping": Mapping}
+_WHOLE = PARTS | {"group": GroupMapping}
+"""Parts of an input set that a sidecar may have alone."""
 ALL = PARTS | {"constraints": Constraints}
 
 
@@ -43,13 +46,13 @@ def beside(files: dict[str, str], plain: InputSet, inputs: InputSet, tool: str, 
 
     `plain` is the result of reading the tool's files.
     """
-    same = plain.constraints is None and all(getattr(plain, part) == getattr(inputs, part) for part in PARTS)
+    same = plain.constraints is None and all(getattr(plain, part) == getattr(inputs, part) for part in _WHOLE)
     return files if same else files | write(tool, title, given(inputs))
 
 
 def given(inputs: InputSet) -> dict[str, FileModel]:
     """Return the parts that are present, by name."""
-    return {name: getattr(inputs, name) for name in PARTS if getattr(inputs, name) is not None}
+    return {name: getattr(inputs, name) for name in _WHOLE if getattr(inputs, name) is not None}
 
 
 def different(inputs: InputSet, plain: InputSet) -> dict[str, FileModel | None]:
@@ -65,10 +68,10 @@ def read(path: Path, tool: str, title: str, needed: Sequence[str] = ()) -> tuple
     """
     document = read_document(path)
     data = document.data.get(tool) if isinstance(document.data, dict) else None
-    if not isinstance(data, dict) or not data or not set(needed) <= set(data) <= set(PARTS):
+    if not isinstance(data, dict) or not data or not set(needed) <= set(data) <= set(_WHOLE):
         message = f"{path} is not a sidecar of {title}'s files; expected {tool}: {', '.join(needed or PARTS)}"
         raise InputError(message)
-    parts: dict[str, Any] = {name: validate(PARTS[name], document.at(tool, name)) for name in data}
+    parts: dict[str, Any] = {name: validate(_WHOLE[name], document.at(tool, name)) for name in data}
     return InputSet(**parts), document
 
 

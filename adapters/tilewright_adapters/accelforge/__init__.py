@@ -1,4 +1,4 @@
-"""AccelForge's notation: architecture, workload and mapping of one dense einsum, read and written."""
+"""AccelForge's notation: architecture, workload, and mapping of one dense einsum or of a group, read and written."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ from tilewright_adapters.accelforge.workload import (
     roles_alone,
 )
 from tilewright_adapters.accelforge.write import FILES, texts, written
+from tilewright_adapters.accelforge.write_group import written_group
 from tilewright_adapters.assembled import assembled
 from tilewright_adapters.faults import placed
 from tilewright_adapters.members import files_of
 from tilewright_adapters.merging import merged
+from tilewright_adapters.parts import Written
 from tilewright_adapters.templates import folders_of
 
 TOOL = ("accelforge", "AccelForge")
@@ -90,7 +92,7 @@ class AccelForgeAdapter:
         if beside is None:
             return _read(documents, einsum)
         inputs, document = sidecar.read(beside, *TOOL)
-        said = written(inputs)
+        said = _written(inputs)
         if said.reasons or _plain(_parts(texts(said))) != _plain(documents):
             raise sidecar.stale(document, *TOOL)
         return inputs
@@ -117,15 +119,19 @@ class AccelForgeAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return every construct that AccelForge's files cannot express."""
-        return Verdict(reasons=tuple(written(inputs).reasons))
+        return Verdict(reasons=tuple(_written(inputs).reasons))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         """Return AccelForge's files, and a sidecar `tilewright.yaml` if they lose names or numbers."""
-        said = written(inputs)
+        said = _written(inputs)
         if said.reasons:
             raise NotConformableError("adapter accelforge", said.reasons)
         files = texts(said)
         return sidecar.beside(files, _read(_parts(files), None), inputs, *TOOL)
+
+
+def _written(inputs: InputSet) -> Written:
+    return written(inputs) if inputs.group is None else written_group(inputs, inputs.group)
 
 
 def _parts(files: Mapping[str, str]) -> dict[str, Document]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, get_args
+from typing import Any, Protocol, TypeVar, get_args
 
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet, NotationTable
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.document import dump_yaml
-from tilewright.schema.mapping import Mapping
+from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.vector import Operation
 from tilewright_adapters import sidecar
@@ -42,6 +43,7 @@ TABLE = NotationTable(
 )
 _HERTZ = 1e9
 """Cycles per second of an architecture without a clock: 1 GHz."""
+Key = TypeVar("Key")
 _TAKEN = {"all", "tensors", "nothing", "inputs", "outputs", "intermediates", "shared", "persistent", "total"} | {
     "input", "weight", "output", "and", "or", "not", "exists", "mod", "max", "min", "floor", "ceil", "inf", "len", "sum",
 }  # fmt: skip
@@ -49,7 +51,7 @@ _TAKEN = {"all", "tensors", "nothing", "inputs", "outputs", "intermediates", "sh
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a list, with its tag."""
+    """A node of a list, with its tag. `nodes` are those inside."""
 
     kind: str
     data: dict[str, Any]
@@ -60,9 +62,9 @@ def written(inputs: InputSet) -> Written:
     result = Written(reasons=list(unplaced(TABLE, inputs, sidecar.PARTS)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
-        result.reasons += _unused(problem)
+        result.reasons += unused(problem)
     if architecture is not None:
-        result.reasons += [*_hardware(architecture, problem), *_unit_reasons(architecture, problem)]
+        result.reasons += [*hardware_reasons(architecture, problem), *unit_reasons(architecture, problem)]
     if mapping is not None and (problem is None or architecture is None):
         message = "AccelForge needs a mapping's workload and architecture"
         result.reasons.append(reason("missing", "mapping", message))
@@ -73,14 +75,15 @@ def written(inputs: InputSet) -> Written:
         result.reasons = result.reasons or list(_inexpressible(problem, architecture, mapping))
         if result.reasons:
             return result
-    names = _Names(problem) if problem is not None else None
+    names = _names(problem) if problem is not None else None
     bits = architecture.memories[0].word_bits if architecture is not None else DEFAULT_BITS
     if problem is not None and names is not None:
-        result.files["workload"] = _workload(problem, names, bits)
+        result.files["workload"] = workload([problem], {problem.name: names}, bits)
     if architecture is not None:
-        result.files["arch"] = {"nodes": list(_nodes(architecture, problem, mapping, names))}
+        result.files["arch"] = {"nodes": list(nodes(architecture, _Said(architecture, problem, mapping, names)))}
     if problem is not None and architecture is not None and mapping is not None and names is not None:
-        result.files["mapping"] = {"nodes": list(_mapping(problem, architecture, mapping, names))}
+        steps = _steps(problem, architecture, mapping, names)
+        result.files["mapping"] = {"nodes": [*mapping_nodes(architecture, steps), compute_node(architecture, names)]}
     return result
 
 
@@ -92,45 +95,69 @@ def texts(result: Written) -> dict[str, str]:
 def _yaml(name: str, data: Any) -> str:
     if name == "workload":
         return dump_yaml({name: data})
-    lines = [f"{name}:", "  nodes:"]
-    for node in data["nodes"]:
-        body = dump_yaml(node.data).splitlines()
-        if len(body) == 1:
-            lines.append(f"  - !{node.kind} {body[0]}")
-        else:
-            lines += [f"  - !{node.kind}", *(f"    {line}" for line in body)]
-    return "\n".join(lines) + "\n"
+    lines = [line for node in data["nodes"] for line in _lines(node, "  ")]
+    return "\n".join([f"{name}:", "  nodes:", *lines]) + "\n"
 
 
-class _Names:
-    """Names in AccelForge's files: Tilewright's, unless AccelForge cannot read them.
-
-    Variables begin with a small letter, ranks with a capital one.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self.tensor = self._distinct(problem.tensor_names, r"[A-Za-z_]\w*", lambda name: name, "T", set())
-        self.dimension = self._distinct(
-            problem.dimension_names, r"[a-z]\w*", str.lower, "d", {name.lower() for name in self.tensor.values()}
-        )
-        plain = re.fullmatch(r"[A-Za-z_]\w*", problem.name) and problem.name != "Total"
-        self.einsum = problem.name if plain else "Einsum"
-
-    @staticmethod
-    def _distinct(names: Any, pattern: str, change: Any, letter: str, taken: set[str]) -> dict[str, str]:
-        changed = {name: change(name) for name in names}
-        good = all(
-            re.fullmatch(pattern, spelling)
-            and spelling.lower() not in _TAKEN | taken
-            and not keyword.iskeyword(spelling)
-            for spelling in changed.values()
-        )
-        if good and len({spelling.upper() for spelling in changed.values()}) == len(changed):
-            return changed
-        return {name: f"{letter}{index}" for index, name in enumerate(names)}
+def _lines(node: Node, indent: str) -> Iterator[str]:
+    inside = node.data.get("nodes")
+    body = ["nodes:"] if inside is not None else dump_yaml(node.data).splitlines()
+    if len(body) == 1 and inside is None:
+        yield f"{indent}- !{node.kind} {body[0]}"
+        return
+    yield f"{indent}- !{node.kind}"
+    yield from (f"{indent}  {line}" for line in body)
+    for branch in inside or ():
+        yield from _lines(branch, f"{indent}  ")
 
 
-def _unused(problem: Problem) -> Iterator[Reason]:
+@dataclass(frozen=True)
+class Names:
+    """Names of a problem in AccelForge's files: Tilewright's, unless AccelForge cannot read them."""
+
+    einsum: str
+    tensor: MappingOf[str, str]
+    """Tensor -> its name."""
+    dimension: MappingOf[str, str]
+    """Dimension -> its variable, which begins with a small letter; its rank begins with a capital one."""
+
+
+def _names(problem: Problem) -> Names:
+    tensor = tensor_names({name: name for name in problem.tensor_names})
+    dimension = variables({name: name for name in problem.dimension_names}, tensor.values())
+    return Names(problem.name if is_einsum(problem.name) else "Einsum", tensor, dimension)
+
+
+def is_einsum(name: str) -> bool:
+    """Return whether AccelForge can read the name of an einsum."""
+    return re.fullmatch(r"[A-Za-z_]\w*", name) is not None and name != "Total"
+
+
+def tensor_names(wanted: MappingOf[Key, str]) -> dict[Key, str]:
+    """Return the names of tensors; others for all of them if AccelForge cannot read one."""
+    return _distinct(wanted, r"[A-Za-z_]\w*", "T", set())
+
+
+def variables(wanted: MappingOf[Key, str], tensors: Iterable[str]) -> dict[Key, str]:
+    """Return the names of rank variables in small letters; others for all of them if AccelForge cannot read one."""
+    small = {key: name.lower() for key, name in wanted.items()}
+    return _distinct(small, r"[a-z]\w*", "d", {name.lower() for name in tensors})
+
+
+def is_free(name: str) -> bool:
+    """Return whether a name means nothing else in AccelForge's expressions."""
+    return name.lower() not in _TAKEN and not keyword.iskeyword(name)
+
+
+def _distinct(wanted: MappingOf[Key, str], pattern: str, letter: str, taken: set[str]) -> dict[Key, str]:
+    good = all(re.fullmatch(pattern, name) and is_free(name) and name.lower() not in taken for name in wanted.values())
+    if good and len({name.upper() for name in wanted.values()}) == len(wanted):
+        return dict(wanted)
+    return {key: f"{letter}{index}" for index, key in enumerate(wanted)}
+
+
+def unused(problem: Problem) -> Iterator[Reason]:
+    """Yield a reason for each dimension that no tensor has."""
     used = {name for tensor in problem.tensors for name in tensor.dimensions}
     for name in problem.dimensions:
         if name not in used:
@@ -138,7 +165,8 @@ def _unused(problem: Problem) -> Iterator[Reason]:
             yield reason("unused", problem.name, message)
 
 
-def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
+def hardware_reasons(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
+    """Yield reasons against memories."""
     for cluster in architecture.clusters:
         for memory in cluster.memories:
             if memory.bits_per_value and problem is None:
@@ -154,7 +182,7 @@ def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[R
                 yield reason("buffering", memory.name, message)
 
 
-def _unit_reasons(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
+def unit_reasons(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
     """Yield reasons against vector units: AccelForge has a compute node for einsums of two tensors, with one operation."""
     for unit in architecture.units:
         kinds = set(get_args(Operation))
@@ -176,7 +204,7 @@ def _inexpressible(problem: Problem, architecture: Architecture, mapping: Mappin
             yield reason("empty", where, "all tensors bypass this memory; AccelForge has no such node")
     for cluster in architecture.clusters:
         if cluster.fanout.size > 1:
-            sent = {entry.unicast for entry in mapping.entries if entry.target == cluster.name and _unrolls(entry)}
+            sent = {entry.unicast for entry in mapping.entries if entry.target == cluster.name and unrolls(entry)}
             if len(sent) > 1:
                 yield reason(
                     "unicast",
@@ -185,45 +213,60 @@ def _inexpressible(problem: Problem, architecture: Architecture, mapping: Mappin
                 )
 
 
-def _unrolls(entry: Any) -> bool:
+def unrolls(entry: Entry) -> bool:
+    """Return whether an entry has unrolled loops."""
     return bool(entry.temporal_tile_sizes != entry.spatial_tile_sizes)
 
 
-def _workload(problem: Problem, names: _Names, bits: int) -> dict[str, Any]:
-    roles: dict[str, list[str]] = {"input": [], "weight": [], "output": []}
-    for tensor in problem.tensors:
-        roles[tensor.role].append(names.tensor[tensor.name])
-    return {
-        "iteration_space_shape": {
-            names.dimension[name]: f"0 <= {names.dimension[name]} < {size}" for name, size in problem.dimensions.items()
-        },
-        "bits_per_value": {"All": bits},
-        "einsums": [
-            {
-                "name": names.einsum,
-                "tensor_accesses": [_access(tensor, names) for tensor in problem.tensors],
-                "renames": {role: " | ".join(tensors) or "Nothing" for role, tensors in roles.items()},
-            }
-        ],
-    }
+def workload(
+    problems: Iterable[Problem],
+    names: MappingOf[str, Names],
+    bits: int,
+    ranks: MappingOf[tuple[str, str], Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Return the section of these einsums.
+
+    Args:
+        problems: the einsums, in order of execution.
+        names: problem -> its names.
+        bits: bits of a value.
+        ranks: (problem, tensor) -> names of its ranks; None: variables give them.
+    """
+    shape, einsums = dict[str, str](), list[dict[str, Any]]()
+    for problem in problems:
+        own, roles = names[problem.name], dict[str, list[str]](input=[], weight=[], output=[])
+        for tensor in problem.tensors:
+            roles[tensor.role].append(own.tensor[tensor.name])
+        for name, size in problem.dimensions.items():
+            shape[own.dimension[name]] = f"0 <= {own.dimension[name]} < {size}"
+        accesses = [_access(tensor, own, (ranks or {}).get((problem.name, tensor.name))) for tensor in problem.tensors]
+        renames = {role: " | ".join(tensors) or "Nothing" for role, tensors in roles.items()}
+        einsums.append({"name": own.einsum, "tensor_accesses": accesses, "renames": renames})
+    return {"iteration_space_shape": shape, "bits_per_value": {"All": bits}, "einsums": einsums}
 
 
-def _access(tensor: Tensor, names: _Names) -> dict[str, Any]:
+def _access(tensor: Tensor, names: Names, ranks: Sequence[str] | None) -> dict[str, Any]:
+    projection: Any = access_ranks(tensor, names)
+    variables = list(projection.values())
+    if ranks is not None:
+        projection = dict(zip(ranks, variables, strict=True))
+    if projection == {variable.upper(): variable for variable in variables}:
+        projection = variables
+    output = {"output": True} if tensor.is_output else {}
+    return {"name": names.tensor[tensor.name], "projection": projection} | output
+
+
+def access_ranks(tensor: Tensor, names: Names) -> dict[str, str]:
+    """Return the names of a tensor's ranks, and the coordinate along each."""
     terms = [dict(rank.terms) for rank in tensor.projection]
-    alone = [list(term.values()) == [1] for term in terms]
     single = [names.dimension[next(iter(term))] for term in terms]
-    projection: Any = single
-    if not all(alone) or len(set(single)) != len(single):
-        projection = {
-            (name.upper() if lone and name not in single[:index] else f"{name.upper()}_{index}"): " + ".join(
-                names.dimension[key] if factor == 1 else f"{factor}*{names.dimension[key]}"
-                for key, factor in rank.items()
-            )
-            for index, (rank, lone, name) in enumerate(zip(terms, alone, single, strict=True))
-        }
-    return {"name": names.tensor[tensor.name], "projection": projection} | (
-        {"output": True} if tensor.is_output else {}
-    )
+    ranks = dict[str, str]()
+    for index, (rank, name) in enumerate(zip(terms, single, strict=True)):
+        alone = list(rank.values()) == [1] and name not in single[:index]
+        ranks[name.upper() if alone else f"{name.upper()}_{index}"] = " + ".join(
+            names.dimension[key] if factor == 1 else f"{factor}*{names.dimension[key]}" for key, factor in rank.items()
+        )
+    return ranks
 
 
 @dataclass(frozen=True)
@@ -257,35 +300,111 @@ class _Chain:
         return self.container[clusters[index + 1].name] if index + 1 < len(clusters) else self.compute
 
 
-def _nodes(
-    architecture: Architecture, problem: Problem | None, mapping: Mapping | None, names: _Names | None
-) -> Iterator[Node]:
+class Said(Protocol):
+    """Statements about tensors in the nodes of an architecture."""
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether a mapping says what memories keep."""
+        ...
+
+    @property
+    def bits(self) -> int:
+        """Bits of a value, unless a node says otherwise."""
+        ...
+
+    def may(self, memory: Memory) -> str:
+        """Return the set of tensors that a memory may hold."""
+        ...
+
+    def widths(self, memory: Memory) -> dict[str, int]:
+        """Return set of tensors -> bits of their values in a memory."""
+        ...
+
+    def shared(self, cluster: Cluster) -> str | None:
+        """Return the set of tensors that one read may serve; None: all."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Said:
+    """Statements by a problem and its mapping, or by roles without them."""
+
+    architecture: Architecture
+    problem: Problem | None
+    mapping: Mapping | None
+    names: Names | None
+
+    @property
+    def is_mapped(self) -> bool:
+        return self.mapping is not None
+
+    @property
+    def bits(self) -> int:
+        return self.architecture.memories[0].word_bits if self.problem is not None else DEFAULT_BITS
+
+    def may(self, memory: Memory) -> str:
+        if memory.holds is None:
+            return "All"
+        if self.problem is None or self.names is None:
+            return " | ".join(memory.holds) or "Nothing"
+        tensors = [self.names.tensor[tensor.name] for tensor in self.problem.tensors if memory.may_hold(tensor)]
+        return " | ".join(tensors) or "Nothing"
+
+    def widths(self, memory: Memory) -> dict[str, int]:
+        if self.problem is None or self.names is None:
+            return {}
+        return {self.names.tensor[tensor.name]: memory.bits_of(tensor) for tensor in self.problem.tensors}
+
+    def shared(self, cluster: Cluster) -> str | None:
+        fanout, entries = cluster.fanout, self.mapping.entries if self.mapping is not None else ()
+        alone = {name for entry in entries if entry.target == cluster.name and unrolls(entry) for name in entry.unicast}
+        if fanout.multicast and fanout.reduction and not alone:
+            return None
+        if self.problem is None or self.names is None:
+            return shared_roles(cluster)
+        shared = [
+            self.names.tensor[tensor.name]
+            for tensor in self.problem.tensors
+            if (fanout.reduction if tensor.is_output else fanout.multicast) and tensor.name not in alone
+        ]
+        return " | ".join(shared) or "Nothing"
+
+
+def shared_roles(cluster: Cluster) -> str:
+    """Return the set of tensors that one read of a fanout may serve, by roles."""
+    parts = (["Inputs"] if cluster.fanout.multicast else []) + (["Outputs"] if cluster.fanout.reduction else [])
+    return " | ".join(parts) or "Nothing"
+
+
+def nodes(architecture: Architecture, said: Said) -> Iterator[Node]:
+    """Yield the nodes of an architecture."""
     hertz = (architecture.clock_ghz or 1.0) * _HERTZ
-    bits = architecture.memories[0].word_bits if problem is not None else DEFAULT_BITS
     chain = _Chain.of(architecture)
     spatial: list[dict[str, Any]] = []
     for cluster in architecture.clusters:
         if spatial:
             yield Node("Container", {"name": chain.container[cluster.name], "spatial": spatial})
         for memory in cluster.memories:
-            may = _may(memory, problem, names)
-            kept = {"keep": may} if mapping is None else {"keep": "Nothing", "may_keep": may}
-            wide = (
-                {names.tensor[tensor.name]: memory.bits_of(tensor) for tensor in problem.tensors}
-                if problem and names
-                else {}
-            )
-            yield Node("Memory", _memory(memory, chain.memory[memory.name], kept, hertz, bits, wide))
+            may = said.may(memory)
+            kept = {"keep": "Nothing", "may_keep": may} if said.is_mapped else {"keep": may}
+            data = _memory(memory, chain.memory[memory.name], kept, hertz, said.bits, said.widths(memory))
+            yield Node("Memory", data)
             for unit in architecture.units:
                 if unit.memory == memory.name:
                     rate, energy = unit.lanes / unit.cycles.get("add", 1), unit.energy_pj["add"]
                     computing = _compute(chain.unit[unit.name], energy, hertz * rate)
                     yield Node("Compute", computing | {"enabled": "len(All) == 2"})
-        spatial = [_fan(cluster, problem, mapping, names)] if cluster.fanout.size > 1 else []
+        spatial = [_fan(cluster, said.shared(cluster))] if cluster.fanout.size > 1 else []
     compute = architecture.compute
     data = _compute(chain.compute, compute.energy_per_operation_pj, hertz / compute.cycles_per_operation)
     data |= {"enabled": "len(All) != 2"} if architecture.units else {}
     yield Node("Compute", data | ({"spatial": spatial} if spatial else {}))
+
+
+def _fan(cluster: Cluster, shared: str | None) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": cluster.fanout.axis, "fanout": cluster.fanout.size}
+    return data if shared is None else data | {"may_reuse": shared}
 
 
 def _compute(name: str, energy_pj: float, rate: float) -> dict[str, Any]:
@@ -321,10 +440,8 @@ def _memory(
         data["bits_per_value"] = wide
     elif memory.word_bits != bits:
         data["bits_per_value"] = {"All": memory.word_bits}
-    for way, energy, words in (
-        ("read", memory.read_energy_pj, memory.read_bandwidth_words_per_cycle),
-        ("write", memory.write_energy_pj, memory.write_bandwidth_words_per_cycle),
-    ):
+    for (way, own), energy in zip(memory.bandwidths, (memory.read_energy_pj, memory.write_energy_pj), strict=True):
+        words = memory.shared_bandwidth_words_per_cycle if _takes_turns(memory) else own
         action = {
             "name": way,
             "energy": _joules(energy),
@@ -337,37 +454,28 @@ def _memory(
 
 def _takes_turns(memory: Memory) -> bool:
     """Return whether one throughput serves reads and writes, as AccelForge's throughputs do."""
-    limits = memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle
-    return memory.shared_bandwidth_words_per_cycle is not None and set(limits) == {
-        memory.shared_bandwidth_words_per_cycle
-    }
+    shared = memory.shared_bandwidth_words_per_cycle
+    return shared is not None and all(limit is None or limit >= shared for _, limit in memory.bandwidths)
 
 
-def _may(memory: Memory, problem: Problem | None, names: _Names | None) -> str:
-    if memory.holds is None:
-        return "All"
-    if problem is None or names is None:
-        return " | ".join(memory.holds) or "Nothing"
-    tensors = [names.tensor[tensor.name] for tensor in problem.tensors if memory.may_hold(tensor)]
-    return " | ".join(tensors) or "Nothing"
+@dataclass(frozen=True)
+class Kept:
+    """Tensor that a memory keeps, by AccelForge's name; `variables` move its tile. `stays`: no loop outside is passed."""
+
+    tensor: str
+    memory: str
+    variables: Collection[str]
+    stays: bool
 
 
-def _fan(cluster: Cluster, problem: Problem | None, mapping: Mapping | None, names: _Names | None) -> dict[str, Any]:
-    fanout = cluster.fanout
-    data: dict[str, Any] = {"name": fanout.axis, "fanout": fanout.size}
-    entries = mapping.entries if mapping is not None else ()
-    alone = {name for entry in entries if entry.target == cluster.name and _unrolls(entry) for name in entry.unicast}
-    if fanout.multicast and fanout.reduction and not alone:
-        return data
-    if problem is None or names is None:
-        parts = (["Inputs"] if fanout.multicast else []) + (["Outputs"] if fanout.reduction else [])
-        return data | {"may_reuse": " | ".join(parts) or "Nothing"}
-    shared = [
-        names.tensor[tensor.name]
-        for tensor in problem.tensors
-        if (fanout.reduction if tensor.is_output else fanout.multicast) and tensor.name not in alone
-    ]
-    return data | {"may_reuse": " | ".join(shared) or "Nothing"}
+@dataclass(frozen=True)
+class Step:
+    """Entry of a mapping: temporal loops, then kept tensors, then unrolled loops. A loop is a variable and its tile."""
+
+    cluster: int
+    temporal: Sequence[tuple[str, int]]
+    keep: Sequence[Kept]
+    spatial: Sequence[tuple[str, int]]
 
 
 @dataclass
@@ -375,59 +483,71 @@ class _Part:
     """A node of a mapping under construction: a loop, or a memory with its tensors."""
 
     kind: str
-    dimension: str = ""
+    variable: str = ""
     tile: int = 0
     cluster: int = 0
     memory: str = ""
     tensors: list[str] = field(default_factory=list)
 
 
-def _mapping(problem: Problem, architecture: Architecture, mapping: Mapping, names: _Names) -> Iterator[Node]:
+def _steps(problem: Problem, architecture: Architecture, mapping: Mapping, names: Names) -> Iterator[Step]:
+    loops = list(mapping.loops())
+    for index, entry in enumerate(mapping.entries):
+        kept = list[Kept]()
+        for name in entry.keep or ():
+            tensor = problem.tensor(name)
+            memory = architecture.cluster(entry.target).memory_for(tensor)
+            assert memory is not None, "a legal mapping keeps what a memory may hold"
+            variables = {names.dimension[at] for at in tensor.dimensions}
+            # forwarding of windows between neighbours depends on the position
+            kept.append(Kept(names.tensor[name], memory.name, variables, stays=problem.is_affine))
+        temporal, spatial = (
+            [(names.dimension[at.dimension], at.tile) for at in loops if (at.entry, at.spatial) == (index, unrolled)]
+            for unrolled in (False, True)
+        )
+        yield Step(architecture.cluster_index[entry.target], temporal, kept, spatial)
+
+
+def compute_node(architecture: Architecture, names: Names) -> Node:
+    """Return the last node of an einsum."""
+    return Node("Compute", {"einsum": names.einsum, "component": _Chain.of(architecture).compute})
+
+
+def mapping_nodes(architecture: Architecture, steps: Iterable[Step]) -> Iterator[Node]:
+    """Yield the nodes of entries, without the einsums inside."""
     chain = _Chain.of(architecture)
-    for part in _parts(problem, architecture, mapping):
+    for part in _parts(steps):
         if part.kind == "Storage":
-            tensors = [names.tensor[name] for name in part.tensors]
-            yield Node("Storage", {"tensors": tensors, "component": chain.memory[part.memory]})
+            yield Node("Storage", {"tensors": part.tensors, "component": chain.memory[part.memory]})
             continue
-        data: dict[str, Any] = {"rank_variable": names.dimension[part.dimension], "tile_shape": part.tile}
+        data: dict[str, Any] = {"rank_variable": part.variable, "tile_shape": part.tile}
         if part.kind == "Spatial":
             data["name"] = architecture.clusters[part.cluster].fanout.axis
             data["component"] = chain.below(architecture, part.cluster)
         yield Node(part.kind, data)
-    yield Node("Compute", {"einsum": names.einsum, "component": chain.compute})
 
 
-def _parts(problem: Problem, architecture: Architecture, mapping: Mapping) -> list[_Part]:
+def _parts(steps: Iterable[Step]) -> list[_Part]:
     """Return the nodes from the outermost in.
 
     AccelForge fetches a tile inside a loop again at each of its steps. A storage node therefore
-    moves outwards past loops that leave its tile unchanged. With windows it stays in place, because
-    forwarding between neighbours depends on its position.
+    moves outwards past loops that leave its tile unchanged, unless it stays.
     """
     parts: list[_Part] = []
-    loops = list(mapping.loops())
-    for index, entry in enumerate(mapping.entries):
-        at = architecture.cluster_index[entry.target]
-        cluster = architecture.clusters[at]
-        for loop in loops:
-            if loop.entry == index and not loop.spatial:
-                parts.append(_Part("Temporal", loop.dimension, loop.tile))
-        for name in entry.keep or ():
-            memory = cluster.memory_for(problem.tensor(name))
-            assert memory is not None, "a legal mapping keeps what a memory may hold"
-            place = len(parts) if problem.is_affine else _outermost(parts, problem.tensor(name), at)
+    for step in steps:
+        parts += [_Part("Temporal", variable, tile) for variable, tile in step.temporal]
+        for kept in step.keep:
+            place = len(parts) if kept.stays else _outermost(parts, kept, step.cluster)
             before = parts[place - 1] if place else None
-            if before is not None and before.kind == "Storage" and before.memory == memory.name:
-                before.tensors.append(name)
+            if before is not None and before.kind == "Storage" and before.memory == kept.memory:
+                before.tensors.append(kept.tensor)
             else:
-                parts.insert(place, _Part("Storage", cluster=at, memory=memory.name, tensors=[name]))
-        for loop in loops:
-            if loop.entry == index and loop.spatial:
-                parts.append(_Part("Spatial", loop.dimension, loop.tile, at))
+                parts.insert(place, _Part("Storage", cluster=step.cluster, memory=kept.memory, tensors=[kept.tensor]))
+        parts += [_Part("Spatial", variable, tile, step.cluster) for variable, tile in step.spatial]
     return parts
 
 
-def _outermost(parts: list[_Part], tensor: Tensor, cluster: int) -> int:
+def _outermost(parts: list[_Part], kept: Kept, cluster: int) -> int:
     """Return the outermost index for a tensor's storage node.
 
     It may pass temporal loops that do not index the tensor, and memories of its own cluster.
@@ -435,7 +555,7 @@ def _outermost(parts: list[_Part], tensor: Tensor, cluster: int) -> int:
     place = len(parts)
     for number in range(len(parts) - 1, -1, -1):
         part = parts[number]
-        if part.kind == "Temporal" and part.dimension not in tensor.dimensions:
+        if part.kind == "Temporal" and part.variable not in kept.variables:
             place = number
         elif part.kind != "Storage" or part.cluster != cluster:
             break
