@@ -170,7 +170,7 @@ def test_accelforge_files_become_one_group_file_that_evaluates_the_same(tilewrig
     assert told[0] == told[1] and "14.46 nJ" in told[0]
 
 
-@pytest.mark.parametrize("notation", ["timeloop", "accelforge", "zigzag", "loopnest", "union", "maestro"])
+@pytest.mark.parametrize("notation", ["timeloop", "zigzag", "loopnest", "union", "maestro"])
 def test_other_notations_refuse_groups(tilewright: Command, notation: str) -> None:
     ran = tilewright("convert", EXAMPLE, "--to", notation)
     assert ran.code != 0 and "cannot express group mappings" in ran.err
