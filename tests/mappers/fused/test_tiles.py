@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import tilewright as tw
 from support import EXAMPLE_FILES, tiled_stacks
 from support.profiles import first
-from support.tiled_groups import outcome
+from support.tiled_groups import Case, found, outcome
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.group_search import branch_table
 from tilewright.plugin import GroupTask
@@ -20,7 +21,8 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, EDP, ENERGY, Objective
 from tilewright_mappers.fused.group import FusedGroupMapper
-from tilewright_mappers.fused.limits import Limits
+from tilewright_mappers.fused.limits import Limits, OutOfTime
+from tilewright_mappers.fused.tiled_group import TiledGroup
 from tilewright_mappers.fused.tiles import Branches
 
 DOCS = EXAMPLE_FILES.parent / "docs"
@@ -116,6 +118,38 @@ def test_a_search_without_time_returns_the_mapping_without_fusion_and_a_bound() 
     result = FusedGroupMapper().search_group(GroupTask(group, partial(evaluate_group, TIMELOOP), ENERGY, 0.0, table))
     assert result.energy_pj == pytest.approx(evaluate_group(TIMELOOP, result.unfused).energy_pj)
     assert not result.proved and 0 <= result.bound <= result.energy_pj
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_product_costs_no_more_than_the_best_by_energy_and_by_cycles(
+    monkeypatch: pytest.MonkeyPatch, is_cut: bool
+) -> None:
+    """Both are candidates, even if the time is over before the product itself is searched."""
+    group, searched = Case(0).group(), list[Objective]()
+    table = branch_table(group.architecture, TIMELOOP)
+    solve = TiledGroup._solve_all
+
+    def recorded(search: TiledGroup, objectives: Sequence[Objective]) -> None:
+        searched.extend(objectives)
+        if is_cut and EDP in objectives:
+            raise OutOfTime
+        solve(search, objectives)
+
+    monkeypatch.setattr(TiledGroup, "_solve_all", recorded)
+    by = {
+        one: FusedGroupMapper().search_group(GroupTask(group, partial(evaluate_group, TIMELOOP), one, None, table))
+        for one in (ENERGY, CYCLES, EDP)
+    }
+    assert searched == [ENERGY, CYCLES, ENERGY, CYCLES, EDP]
+    assert by[ENERGY].cycles > by[CYCLES].cycles and by[EDP].of(EDP) <= min(by[ENERGY].of(EDP), by[CYCLES].of(EDP))
+    assert by[EDP].bound == pytest.approx(by[ENERGY].bound * by[CYCLES].bound)
+
+
+def test_of_equal_cycles_the_least_energy_is_taken() -> None:
+    """Many choices of this group take 8 cycles; the first one costs 878 pJ."""
+    case = Case(2)
+    result = found(case, branch_table(case.group().architecture, TIMELOOP))
+    assert case.objective == CYCLES and result.cycles == 8 and result.energy_pj == 655.5
 
 
 def test_what_no_edge_states_is_not_fused_and_rows_are_not_cut() -> None:

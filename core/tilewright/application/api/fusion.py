@@ -154,8 +154,12 @@ class FusionReport(Tabular):
         if self.gap is None:
             other = f"{mapper} compared other costs than those of {self.fused.model}"
             return f"not proved: {other}, such as words that neighbours forward"
-        if not self.bound:
+        if not self.bound and claimant(self.mapper):
             return f"not proved: {mapper} claims no bound"
+        if not self.bound:
+            return (
+                "not proved, and without a bound: the search was cut too early, or layers read words that do not exist"
+            )
         cut = f"the search was cut at a gap of {self.gap:.2%}"
         least = f"nothing of the space costs less than {self.bound:,.10g}"
         return f"not proved: {cut}; {f'{by} claims that ' if by else ''}{least}"

@@ -183,9 +183,14 @@ def in_sequence(one: Solution, other: Solution) -> Solution:
     return Solution(one.energy_pj + other.energy_pj, one.cycles + other.cycles, 0, tree)
 
 
+def ranked(objective: Objective, energy_pj: float, cycles: float) -> tuple[float, float]:
+    """Return the value to 12 digits, then what decides between equal values: cycles at one energy, energy in equal cycles."""
+    return float(f"{objective.value(energy_pj, cycles):.12g}"), energy_pj * cycles
+
+
 def best_of(objective: Objective, solutions: Sequence[Solution]) -> Solution:
-    """Return the first solution of least cost."""
-    return min(solutions, key=lambda solution: objective.value(solution.energy_pj, solution.cycles))
+    """Return the first solution of least cost, and of least other cost among equal ones."""
+    return min(solutions, key=lambda solution: ranked(objective, solution.energy_pj, solution.cycles))
 
 
 Figures = TypeVar("Figures", Solution, Row)

@@ -20,7 +20,7 @@ from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import shape_of
 from tilewright_mappers.fused.limits import Limits, OutOfTime
-from tilewright_mappers.fused.solution import Axis, AxisNames, Shared, axis_within
+from tilewright_mappers.fused.solution import Axis, AxisNames, Shared, axis_within, ranked
 from tilewright_mappers.fused.tiles import Branches, Choice, Fused, TiledInterval, fused_interval
 
 SPACE = (
@@ -73,7 +73,9 @@ class TiledGroup:
         self.home, self.mapper, self.limits = home, mapper, limits
         self.apart, self.padded = task.apart, padded
         self.objective = objective = task.objective
-        self.objectives = (objective,) if objective.is_additive else (objective, ENERGY, CYCLES)
+        self.sums = (objective,) if objective.is_additive else (ENERGY, CYCLES)
+        """Objectives that add up over the layers; bounds on these bound a product."""
+        self.objectives = dict.fromkeys((*self.sums, objective))
         self.branches = {one: Branches(mapper, task.group.architecture, home, one, limits) for one in self.objectives}
         self.known: dict[tuple[int, int, Whole, Objective], Fused] = {}
         self.ragged: dict[tuple[int, int, Whole, Objective], Fused] = {}
@@ -82,6 +84,7 @@ class TiledGroup:
             number: bits for number, tensor in enumerate(shared) if (bits := self._whole_bits(tensor)) is not None
         }
         self.floors: dict[Objective, list[float]] = {}
+        self.most = dict.fromkeys(self.objectives, math.inf)
 
     def result(self) -> GroupResult:
         """Return the best group mapping in sequence of fused intervals.
@@ -150,18 +153,12 @@ class TiledGroup:
             raise NotConformableError(f"architecture {self.group.architecture.name}", reasons, hint=hint)
         try:
             # groups of few layers need none: all their intervals are searched
-            for objective in self.objectives if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
+            for objective in self.sums if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
-            for length in range(1, min(count, MAX_LAYERS) + 1):
-                self.most = {one: self._most(one) for one in self.objectives}
-                for first in range(count + 1 - length):
-                    last = first + length - 1
-                    if length > 1 and any(problem.name in self.padded for problem in self.problems[first : last + 1]):
-                        continue
-                    for whole in self._wholes(first, last):
-                        for objective in self.objectives:
-                            if (first, last, whole, objective) not in self.known:
-                                self._solve(first, last, whole, objective)
+            self._solve_all(self.sums)
+            best = self._most(self.objective)
+            if self.objective not in self.sums and self._bound() < best * (1 - PROOF_TOLERANCE):
+                self._solve_all((self.objective,))
             for key in list(self.known):
                 self._solve_ragged(*key)
         except OutOfTime:
@@ -169,6 +166,24 @@ class TiledGroup:
         except KeyboardInterrupt:
             mark_result_found()
         return self._best(), self._bound(), plain
+
+    def _solve_all(self, objectives: Sequence[Objective]) -> None:
+        """Search all intervals for some objectives, short ones first.
+
+        Raises:
+            OutOfTime: The time is over, or the user has interrupted.
+        """
+        count = len(self.problems)
+        for length in range(1, min(count, MAX_LAYERS) + 1):
+            self.most = {one: self._most(one) for one in objectives}
+            for first in range(count + 1 - length):
+                last = first + length - 1
+                if length > 1 and any(problem.name in self.padded for problem in self.problems[first : last + 1]):
+                    continue
+                for whole in self._wholes(first, last):
+                    for objective in objectives:
+                        if (first, last, whole, objective) not in self.known:
+                            self._solve(first, last, whole, objective)
 
     def _is_mapped(self, at: int) -> bool:
         return math.isfinite(self.known[at, at, NOTHING, self.objective].energy_pj)
@@ -250,7 +265,9 @@ class TiledGroup:
     def _allowed(self, first: int, last: int, objective: Objective) -> float:
         """Return the cost of an interval from which on no tree of all layers is better than the best one."""
         floors = self.floors.get(objective)
-        if floors is None or not objective.is_additive:
+        if not objective.is_additive:
+            return self.most[objective] if (first, last) == (0, len(self.problems) - 1) else math.inf
+        if floors is None:
             return math.inf
         return self.most[objective] - math.fsum([*floors[:first], *floors[last + 1 :]])
 
@@ -363,8 +380,10 @@ class TiledGroup:
     def _best(self, objective: Objective | None = None, ragged: bool = False) -> _Cut:
         """Return the best cut of all layers among the intervals that are known."""
         rows = self._rows(0, len(self.problems) - 1, NOTHING, objective, ragged).get(NOTHING, [])
-        value = (objective or self.objective).value
-        return min(rows, key=lambda row: value(row.energy_pj, row.cycles), default=_Cut(math.inf, math.inf, ()))
+        chosen = objective or self.objective
+        return min(
+            rows, key=lambda row: ranked(chosen, row.energy_pj, row.cycles), default=_Cut(math.inf, math.inf, ())
+        )
 
     def _bound(self) -> float:
         """Return a lower bound on the objective of all cuts."""
@@ -393,7 +412,7 @@ class TiledGroup:
 def _front(rows: list[_Cut], objective: Objective) -> list[_Cut]:
     """Return the cuts that no other one beats in energy and cycles; the best one if the objective adds up."""
     if objective.is_additive:
-        return [min(rows, key=lambda row: objective.value(row.energy_pj, row.cycles))] if rows else []
+        return [min(rows, key=lambda row: ranked(objective, row.energy_pj, row.cycles))] if rows else []
     kept: list[_Cut] = []
     for row in sorted(rows, key=lambda row: (row.energy_pj, row.cycles)):
         if not kept or row.cycles < kept[-1].cycles:
