@@ -24,6 +24,16 @@ def test_no_mapping_is_better_by_more_than_the_gap(layer: str, arch: str, gap: s
         assert "ended at the gap that was asked for" in "\n".join(report.messages()) + str(report)
 
 
+def test_a_near_bound_leaves_out_the_widest_pass() -> None:
+    words = {"objective": "energy", "constraints": "none", "cache": False, "progress": False}
+    exact = tw.map("resnet50/n29", "simba", **words).layers[0].result  # type: ignore[arg-type]
+    options = {"narrow_gap": 0.9, "width": 512}
+    near = tw.map("resnet50/n29", "simba", mapper_options=options, **words).layers[0].result  # type: ignore[arg-type]
+    assert exact is not None and near is not None and exact.lower_bound and near.lower_bound
+    assert "gap_by_narrow" in near.figures and near.figures["widest"] <= 2 * 256 < exact.figures["widest"]
+    assert near.value / 1.9 <= near.lower_bound <= exact.value * (1 + 1e-9) and exact.value <= near.value * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("gap", ["5", "-1%", "most", 1.5])
 def test_a_gap_is_a_part(gap: str | float) -> None:
     with pytest.raises(tw.errors.InputError, match="gap must be a part from 0 to 1"):

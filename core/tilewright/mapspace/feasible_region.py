@@ -140,7 +140,9 @@ class FeasibleRegion:
         key[list(rule.outermost)] = np.arange(len(rule.outermost)) - len(rule.outermost)
         key[list(rule.innermost)] = np.arange(len(rule.innermost)) + 1
         order = np.take_along_axis(order, np.argsort(key[order], axis=1, kind="stable"), axis=1)
-        places = np.argsort(~np.isin(order, rule.relative), axis=1, kind="stable")[:, : len(rule.relative)]
+        others = np.ones(order.shape[1], np.bool_)
+        others[list(rule.relative)] = False
+        places = np.argsort(others[order], axis=1, kind="stable")[:, : len(rule.relative)]
         np.put_along_axis(order, places, np.array(rule.relative, dtype=np.int8)[None], axis=1)
         return order
 

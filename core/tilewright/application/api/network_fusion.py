@@ -25,6 +25,8 @@ from tilewright.application.documents.searches import (
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.case_costs import LayerCost
+from tilewright.application.run.configuration import RunConfiguration
+from tilewright.application.run.evaluation import record_of
 from tilewright.application.run.fused_vectors import FusedVectors
 from tilewright.application.run.group_search import build_group_mapper
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
@@ -32,7 +34,9 @@ from tilewright.application.run.resident import Intermediate, ResidentNetwork, g
 from tilewright.application.run.tiled_network import TiledPart, TiledRun, TiledSearch, Unsearched, tiled_runs, with_runs
 from tilewright.application.run.vector_network import CountedVector, counted_vectors
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason, TilewrightError
+from tilewright.plugin.registry import installed
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
+from tilewright.plugin.specs import MapperSpec
 from tilewright.reports.costs import COSTS
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
@@ -51,6 +55,11 @@ CERTIFIED = (
     *("mapper", "mapper_options", "model", "model_options"),
 )
 """Settings of `map` in a certificate. The constraints contain `factors`."""
+
+GROUP_SECONDS = 150.0
+"""Limit of the searches of all groups together, unless one is given."""
+NARROW_GAP = 0.1
+"""Gap from which on the search of a layer leaves out its widest pass, unless a gap is given. A network needs hundreds of searches."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -389,7 +398,8 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
 
     A result stays whole in one memory, from the layer that makes it to the last one that reads it. Layers are mapped in
     sequence, each with the capacity that is left. Layers that follow one another may share loops instead, so that tiles of
-    their results stay. `seconds` limits the search of each layer, and those of all groups together.
+    their results stay. `seconds` limits the search of each layer, and those of all groups together; without it, groups
+    have 150 s.
 
     Args:
         workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
@@ -416,7 +426,8 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     tiled, unfused = TiledSearch((), (), placed.bound, ()), network.unfused()
     alone = counted_vectors(network.configuration.model, plan.workload, plan.architecture)
     if not plan.workload.unknown:
-        tiled = tiled_runs(network, placed, build_group_mapper(), settings["seconds"], alone)
+        seconds = GROUP_SECONDS if settings["seconds"] is None else settings["seconds"]
+        tiled = tiled_runs(network, placed, build_group_mapper(), seconds, alone)
     runs, parts = tiled.runs, tuple(part for run in tiled.runs for part in run.parts)
     placed = with_runs(placed, network, runs)
     bound = placed.bound if gain.has_choice else None
@@ -522,6 +533,8 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
         raise CallError(f"fused networks do not take {', '.join(odd)}")
     even: MapSettings = {**settings, "uneven": False}
     plan, configuration = Plan.of_one(workload, arch, even)
+    if settings["gap"] is None:
+        configuration = _without_widest(configuration)
     if plan.workload.is_list:
         raise InputError(*plan.workload.told(), hint="results stay on chip between the layers of a network")
 
@@ -531,6 +544,20 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
         return map_searches(asked, jobs=plan.jobs, cache=plan.results)
 
     return ResidentNetwork(plan.workload, configuration, search), plan
+
+
+def _without_widest(configuration: RunConfiguration) -> RunConfiguration:
+    """Return the configuration whose mapper leaves out its widest pass where NARROW_GAP is proved without it."""
+    record = configuration.mapper_record
+    if record.options.get("narrow_gap") != 0.0:  # it is given, or no option of the mapper
+        return configuration
+    options = {**record.options, "narrow_gap": NARROW_GAP}
+    registration = installed().find(MapperSpec, record.name)
+    return replace(
+        configuration,
+        mapper=installed().make(MapperSpec, record.name, options),
+        mapper_record=record_of(registration, options),
+    )
 
 
 def gain_of(network: ResidentNetwork) -> FusionGain:

@@ -74,9 +74,19 @@ class CaseCosts:
             self.configuration = self.configuration.with_optional(self.home.name)
 
     def ask(self, cases: Sequence[Case]) -> None:
-        """Search the cases that are not known."""
+        """Search the cases that are not known.
+
+        Those with less room are searched with all room first: such a mapping is the best one, too, if it fits
+        (docs/fusion_proof.md, Lemma 2).
+        """
+        cases = [case for case in dict.fromkeys(cases) if case not in self.costs]
+        crowded = [case for case in cases if case.reserved]
+        if crowded:
+            self.ask([_with_all_room(case) for case in crowded])
+            for case in crowded:
+                self._fit(case)
         todo = []
-        for case in dict.fromkeys(cases):
+        for case in cases:
             if case in self.costs:
                 continue
             architecture = self.architecture(case)
@@ -88,6 +98,19 @@ class CaseCosts:
         for (case, _), layer in zip(todo, self.search([task for _, task in todo]), strict=False):
             self.costs[case] = self._cost(layer)
         self._share_ports([case for case, _ in todo if case in self.costs])
+
+    def _fit(self, case: Case) -> None:
+        """Take the mapping with all room for a case with less, if it fits and costs the same."""
+        roomy, architecture = self.costs.get(_with_all_room(case)), self.architecture(case)
+        layer = None if roomy is None else roomy.layer
+        if roomy is None or layer is None or layer.result is None or layer.result.best is None or architecture is None:
+            return
+        with suppress(TilewrightError):  # the search reports it
+            space, _ = space_of(layer.distinct, self.configuration.on_architecture(architecture))
+            report = evaluate(self.configuration.model, space.problem, space.architecture, layer.result.best)
+            if self.counted(space.problem, report) == (roomy.energy_pj, roomy.cycles):
+                fitted = dataclasses.replace(layer, architecture=space.architecture, report=report)
+                self.costs[case] = dataclasses.replace(roomy, layer=fitted)
 
     def _share_ports(self, cases: Sequence[Case]) -> None:
         """Search further for cases that ports of the home slow down, which their searches counted apart.
@@ -229,3 +252,7 @@ class CaseCosts:
         assert self.home is not None
         name = self.home.name
         return next(memory for memory in self.configuration.architecture_for(problem).memories if memory.name == name)
+
+
+def _with_all_room(case: Case) -> Case:
+    return dataclasses.replace(case, reserved=0)

@@ -24,6 +24,7 @@ from typing import Any
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.sliding import alive_rows, words_of_boxes
 from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper
+from tilewright.plugin.result import PROOF_TOLERANCE
 from tilewright.prices import port_limits, prices_of, rounding_difference, tensor_pj, transfer_cycles
 from tilewright.reports import Limit
 from tilewright.schema.architecture import Architecture, Memory
@@ -95,12 +96,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Energy and cycles, with lower bounds on both."""
+    """Energy and cycles of the best mapping; lower bounds on both; and the least of both that searches have found."""
 
     energy_pj: float
     cycles: float
     least_pj: float = 0.0
     least_cycles: float = 0.0
+    found_pj: float = 0.0
+    found_cycles: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,9 @@ class Branches:
         self.architecture = architecture
         self.is_cut = False
         """Whether the user has interrupted."""
-        self._known: dict[Key, list[BranchCost]] = {}
+        self.has_gaps = False
+        """Whether a search has found no mapping that costs as little as its bound."""
+        self._known: dict[Key, tuple[Sequence[BranchCost], Costs]] = {}
         self._lost: dict[tuple[Tensor, ...], tuple[float, float]] = {}
         self._solved: dict[tuple[str, tuple[int, ...]], list[tuple[BranchCase, Costs]]] = {}
         self._home_is_least = mapper.home_is_least(objective)
@@ -157,10 +162,10 @@ class Branches:
         roomy = replace(case, reserved_bits=0)
         return case if self._key(roomy) in self._known else roomy
 
-    def _known_of(self, case: BranchCase) -> list[BranchCost] | None:
+    def _known_of(self, case: BranchCase) -> tuple[Sequence[BranchCost], Costs] | None:
         exact = self._known.get(self._key(case))
         roomy = self._known.get(self._key(replace(case, reserved_bits=0))) if exact is None else None
-        if roomy is not None and all(cost.used_bits + case.reserved_bits <= self.room for cost in roomy):
+        if roomy is not None and all(cost.used_bits + case.reserved_bits <= self.room for cost in roomy[0]):
             return roomy
         return exact
 
@@ -176,8 +181,10 @@ class Branches:
             some = todo[start : start + BATCH]
             columns = [self.mapper.branches(some, objective) for objective in self._objectives]
             for case, costs in zip(some, zip(*columns, strict=False), strict=False):
-                self._known[self._key(case)] = list(costs)
-                self._solved.setdefault(self._family(case), []).append((case, self.costs(case)))
+                one = self._counted(costs)
+                self._known[self._key(case)] = costs, one
+                self._solved.setdefault(self._family(case), []).append((case, one))
+                self.has_gaps |= (one.least_pj, one.least_cycles) != (one.found_pj, one.found_cycles)
             if any(len(column) < len(some) for column in columns):
                 mark_result_found()
                 self.is_cut = True
@@ -205,25 +212,35 @@ class Branches:
         """Return the mapping of a known branch."""
         known = self._known_of(case)
         assert known is not None, "the caller has asked for it"
-        return known[0]
+        return known[0][0]
 
     def costs(self, case: BranchCase) -> Costs:
         """Return the costs of one visit of a known branch."""
         known = self._known_of(case)
         assert known is not None, "the caller has asked for it"
-        best, *others = known
-        if others:
-            least_pj, least_cycles = (other.bound for other in others)
-        else:
-            energy, _ = self.objective.powers
-            least_pj, least_cycles = (best.bound, 0.0) if energy else (0.0, best.bound)
-        return Costs(best.energy_pj, best.cycles, least_pj, least_cycles)
+        return known[1]
 
-    def least(self, case: BranchCase, visits: float = 1, ragged: bool = False) -> tuple[float, float]:
+    def _counted(self, by_objective: Sequence[BranchCost]) -> Costs:
+        """Return the costs of a visit from its best mapping by each objective."""
+        best, *others = by_objective
+        energy, _ = self.objective.powers
+        by_energy, by_cycles = others or (best if energy else None, None if energy else best)
+        figures = list[float]()
+        for one, metric in ((by_energy, "energy_pj"), (by_cycles, "cycles")):
+            least, found = (0.0, 0.0) if one is None else (one.bound, getattr(one, metric))
+            is_near = not math.isfinite(found) or least >= found * (1 - PROOF_TOLERANCE)
+            figures += [least, least if is_near else found]
+        least_pj, found_pj, least_cycles, found_cycles = figures
+        return Costs(best.energy_pj, best.cycles, least_pj, least_cycles, found_pj, found_cycles)
+
+    def least(
+        self, case: BranchCase, visits: float = 1, ragged: bool = False, found: bool = False
+    ) -> tuple[float, float]:
         """Return lower bounds on energy and cycles of all visits, known or not.
 
         Args:
             ragged: the tile need not divide those that are known, so the results are estimates.
+            found: return estimates, as if no mapping cost less than those that searches have found.
         """
         tensors = case.problem.tensors
         if tensors not in self._lost:
@@ -232,7 +249,8 @@ class Branches:
 
         def repeated(costs: Costs, times: float) -> tuple[float, float]:
             more = max(0.0, times - 1)
-            return times * costs.least_pj - more * lost_pj, times * costs.least_cycles - more * lost_cycles
+            own = (costs.found_pj, costs.found_cycles) if found else (costs.least_pj, costs.least_cycles)
+            return times * own[0] - more * lost_pj, times * own[1] - more * lost_cycles
 
         if self.is_known(case):
             energy, cycles = repeated(self.costs(case), visits)
@@ -565,16 +583,21 @@ def fused_interval(
         ragged: choices with a ragged tile. Their costs are estimates, as if all visits were alike, and there is no bound.
     """
     best, best_value, best_costs = None, math.inf, (math.inf, math.inf)
-    heap: list[tuple[float, int, Choice]] = []
+    heap: list[tuple[float, int, float, Choice]] = []
     bound = 0.0
     least_known = math.inf  # the least bound of choices whose branches are mapped
 
-    def lower(choice: Choice) -> float:
+    def lower(choice: Choice, found: bool = False) -> float:
         energy, cycles = choice.energy_pj, 0.0
         for case, visits, fills in zip(choice.cases, choice.visits, choice.fills, strict=True):
-            least = branches.least(case, visits, ragged)
+            least = branches.least(case, visits, ragged, found)
             energy, cycles = energy + least[0], cycles + max(least[1], *(fill.cycles for fill in fills), 0.0)
         return objective.value(energy, cycles)
+
+    def bounds(choice: Choice) -> tuple[float, float]:
+        """Return what a choice may cost, and a lower bound, which is less where searches have left gaps."""
+        least = lower(choice)
+        return (max(least, lower(choice, found=True)) if branches.has_gaps else least), least
 
     def costs_of(choice: Choice) -> tuple[float, float]:
         pairs = zip(choice.visits, map(branches.costs, choice.cases), strict=True)
@@ -593,43 +616,46 @@ def fused_interval(
             branches.ask_largest(
                 [interval.whole(at, case) for choice in listed for at, case in enumerate(choice.cases)]
             )
-        heap = [(lower(choice), next(counter), choice) for choice in listed]
+        for choice in listed:
+            value, least = bounds(choice)
+            heap.append((value, next(counter), least, choice))
         heapq.heapify(heap)
         while heap:
             limits.check()
-            value, number, choice = heapq.heappop(heap)
-            now = lower(choice)
+            value, number, _, choice = heapq.heappop(heap)
+            now, least = bounds(choice)
             if now > value * (1 + TOLERANCE) and heap and now > heap[0][0]:
-                heapq.heappush(heap, (now, number, choice))
+                heapq.heappush(heap, (now, number, least, choice))
                 continue
-            bound = now
-            if now >= min(best_value, most) * (1 - TOLERANCE):
-                heap.append((now, number, choice))
+            is_near = best_value < most and best_value - now <= now - least  # it may save less than its own gap
+            if is_near or now >= min(best_value, most) * (1 - TOLERANCE):
+                bound = min([least, *(one[2] for one in heap)])
+                heap.append((now, number, least, choice))
                 break
             unknown = [(at, case) for at, case in enumerate(choice.cases) if not branches.is_known(case)]
             if unknown:
                 wholes = [interval.whole(at, case) for at, case in unknown] if branches.is_free else []
                 missing = [case for case in wholes if not branches.is_known(case)]
                 missing = missing or [branches.next_of(case) for _, case in unknown]
-                heapq.heappush(heap, (now, number, choice))
+                heapq.heappush(heap, (now, number, least, choice))
                 branches.ask(missing)
                 continue
             costs = costs_of(choice)
             if math.isfinite(costs[0]):
-                least_known = min(least_known, now)
+                least_known = min(least_known, least)
             if ranked(objective, *costs) < ranked(objective, *best_costs):
                 best, best_value, best_costs = choice, objective.value(*costs), costs
         else:
             bound = min(best_value, most)
     except OutOfTime:
-        bound = heap[0][0] if heap else bound
+        bound = min((one[2] for one in heap), default=0.0)
         if branches.is_cut:
             raise
-    for value, _, choice in heap if best is not None else ():  # of equal values, the other cost decides
+    for value, _, _, choice in heap if best is not None else ():  # of equal values, the other cost decides
         if value <= best_value * (1 + TOLERANCE) and all(map(branches.is_known, choice.cases)):
             costs = costs_of(choice)
             if ranked(objective, *costs) < ranked(objective, *best_costs):
-                best, best_costs = choice, costs
+                best, best_value, best_costs = choice, objective.value(*costs), costs
     entries = () if best is None else tuple(branches.best(case).entries for case in best.cases)
     bound = -math.inf if ragged else min(bound, best_value, least_known)
     return Fused(first, *best_costs, bound, best, entries)

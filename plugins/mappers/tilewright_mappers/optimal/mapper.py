@@ -83,7 +83,7 @@ class Optimal:
 def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     """Search with growing width until the bound reaches the best cost, or the widest pass has run."""
     best, bound, truncation_bound = run.known, -math.inf, -math.inf
-    enough = ROUNDING_FACTOR / (1 + options.gap)
+    enough, settled = (ROUNDING_FACTOR / (1 + gap) for gap in (options.gap, max(options.gap, options.narrow_gap)))
     # The order of evaluations does not depend on the budget, so a larger budget continues the
     # search of a smaller one.
     drawn = task.space.sample(run.rng, RANDOM_STARTS)
@@ -100,8 +100,13 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
             if truncation_bound >= best * NEARLY_PROVED or not instance.may_relax:
                 break
             instance = instance.with_relaxed_dominance()
-        while width == widest and run.starters and bound < best * NEAR_OPTIMAL:
+        if width == widest and settled < enough and run.starters and bound < best * enough:  # the first one is quick
             best = min(best, (yield from started(task, run)))
+        while width == widest and run.starters and bound < best * min(settled, NEAR_OPTIMAL):
+            best = min(best, (yield from started(task, run)))
+        if width == widest and bound >= best * settled:
+            _explain_gap(run, best, bound, "narrow")
+            break
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
         cutoff = best * enough if math.isfinite(best) else MAX_CUTOFF
         pruned = best / (1 + options.gap)  # no pruned mapping costs less
@@ -141,7 +146,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
             # a dominated mapping may have cycles that are rounded less (Lemma 4)
             instance = instance.with_rounding_margin(best)
     # warm-start mappers run if a gap is left, so the result is never worse than theirs
-    while run.starters and bound < best * enough and not run.exhausted:
+    while run.starters and bound < best * settled and not run.exhausted:
         best = min(best, (yield from started(task, run)))
 
 
