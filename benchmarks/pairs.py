@@ -4,6 +4,7 @@
     python benchmarks/pairs.py llama --machines deep_5 --seconds 10
     python benchmarks/pairs.py -o pairs.csv --report         # only the tables of what there is
     python benchmarks/pairs.py --networks                    # contractions of 8 to 40 dimensions, on all machines
+    python benchmarks/pairs.py --growth                      # the table of growth.md
 
 Eighteen layers of recent networks and nine machines with two to six memories make 162 pairs; every second one is searched, with perfect
 factors and no constraints. One row per pair: what is proved, CPU seconds from a warm start, memory of the proof, states.
@@ -60,6 +61,37 @@ def contraction(count: int) -> str:
 
 
 NETWORKS = {f"contraction_{count}": contraction(count) for count in (8, 12, 16, 20, 30, 40)}
+PRODUCT, CONV3D = "mk,kn->mn; m={0} k={0} n={0}", LAYERS["conv3d_stem"].split(";")[0]
+BATCH = CONV.format(1) + "n={0} k={1} c={1} p=28 q=28 r=3 s=3"
+GROWTH = {
+    "product_64": (PRODUCT.format(64), "chain_4"),
+    "product_16384": (PRODUCT.format(16384), "chain_4"),
+    **{f"product_1024_on_{count}": (PRODUCT.format(1024), f"chain_{count}") for count in range(2, 8)},
+    "decode": ("k,kn->n; k=8192 n=28672", "chain_5"),
+    "mla_decode": ("bhqc,bkc->bhqk; b=32 h=128 q=1 k=32768 c=512", "chain_5"),
+    "kv_decode": ("bhqd,bhkd->bhqk; b=64 h=8 q=8 k=131072 d=128", "chain_5"),
+    "attention": ("bhqd,bhkd->bhqk; b=16 h=32 q=2048 k=2048 d=128", "chain_5"),
+    "experts": ("etk,ekn->etn; e=128 t=64 k=7168 n=2048", "chain_5"),
+    "triangle_product": ("ikc,jkc->ijc; i=384 j=384 k=384 c=128", "chain_4"),
+    "scan": ("bldn,bln->bld; b=8 l=2048 d=5120 n=16", "chain_4"),
+    "swin_windows": ("bwhqd,bwhkd->bwhqk; b=8 w=64 h=12 q=49 k=49 d=32", "chain_4"),
+    "conv_256_128": (CONV.format(1) + "n=1 k=256 c=128 p=28 q=28 r=3 s=3", "chain_3"),
+    "conv_64_b256": (CONV.format(1) + "n=256 k=64 c=64 p=56 q=56 r=3 s=3", "eyeriss"),
+    "conv_64_b2": (BATCH.format(2, 64), "chain_3"),
+    "conv_64_b4": (BATCH.format(4, 64), "chain_3"),
+    "conv_128_b16_union": (BATCH.format(16, 128), "union_edge"),
+    **{f"conv_128_b16_on_{count}": (BATCH.format(16, 128), f"chain_{count}") for count in (3, 4, 5)},
+    "conv_stride_2_b8": (CONV.format(2) + "n=8 k=128 c=64 p=28 q=28 r=3 s=3", "chain_4"),
+    "depthwise_b8": (DEPTHWISE.format(1) + "n=8 g=192 p=28 q=28 r=3 s=3", "chain_3"),
+    "grouped_b32": ("O[n,g,k,p,q] += I[n,g,c,p+r,q+s] * W[g,k,c,r,s]; n=32 g=32 k=8 c=8 p=28 q=28 r=3 s=3", "chain_4"),
+    "conv3d": (CONV3D + "; n=1 k=96 c=48 t=12 p=28 q=28 d=3 r=3 s=3", "chain_3"),
+    "conv3d_b8": (CONV3D + "; n=8 k=96 c=48 t=12 p=28 q=28 d=3 r=3 s=3", "chain_4"),
+    "contraction": ("abcdg,cdefgh->abefh; a=12 b=24 c=12 d=24 e=12 f=24 g=8 h=16", "chain_4"),
+}
+"""Layers of the growth table, each with its machine."""
+CHAINS = {2: (5,), 3: (17, 5), 4: (20, 13, 5), 5: (22, 17, 12, 5), 6: (22, 18, 14, 9, 4), 7: (24, 20, 16, 12, 8, 4)}
+"""On-chip memories of a chain, outermost first, as powers of two words."""
+CHAIN_PJ = (18, 8, 4, 1.5, 0.6, 0.15)
 LIBRARY = ("sunstone_conventional", "gemmini", "eyeriss", "simba", "tpu_v1", "sunstone_simba")
 SIZES = {1: (16384,), 3: (1048576, 16384, 256), 4: (4194304, 262144, 16384, 256)}
 """On-chip memories of a deep machine, outermost first, in words; the fanout of 16 x 16 is outside the innermost one."""
@@ -99,9 +131,29 @@ def deep(sizes: tuple[int, ...]) -> Architecture:
     return Architecture.model_validate({"name": name, "clusters": clusters, "compute": {"energy_per_operation_pj": 1}})
 
 
+def chain(count: int) -> Architecture:
+    """A chain of memories that hold all tensors, with 256 sub-clusters in two fanouts outside the innermost one."""
+    clusters: list[dict[str, object]] = []
+    for level, energy in enumerate((64, *CHAIN_PJ[1 - count :])):
+        memory: dict[str, object] = {"name": f"M{level}", "read_energy_pj": energy, "write_energy_pj": energy}
+        memory |= {"capacity_words": 2 ** CHAINS[count][level - 1]} if level else {"technology": "dram"}
+        if level < count - 1:
+            bandwidth = 64 if level else 32
+            memory |= {"read_bandwidth_words_per_cycle": bandwidth, "write_bandwidth_words_per_cycle": bandwidth}
+        clusters.append({"name": f"C{level}", "memories": [memory]})
+    if count > 2:
+        clusters[-3]["fanout"] = {"size": 16, "axis": "Y"}
+    clusters[-2]["fanout"] = {"size": 16 if count > 2 else 256, "axis": "X"}
+    name = f"chain_{count}"
+    return Architecture.model_validate(
+        {"name": name, "clusters": clusters, "compute": {"energy_per_operation_pj": 0.4}}
+    )
+
+
 def measured(layer: str, machine: str, architecture: Architecture, seconds: float) -> dict[str, object]:
     """One row."""
-    problem = tw.load((LAYERS | NETWORKS)[layer], "problem")
+    formulas = LAYERS | NETWORKS | {name: formula for name, (formula, _) in GROWTH.items()}
+    problem = tw.load(formulas[layer], "problem")
     space = tw.space(problem, arch=architecture, constraints="none")
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     mapper = installed().make(MapperSpec, "optimal")
@@ -154,6 +206,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="CPU time of each search")
     parser.add_argument("-o", "--output", type=Path, help="CSV file; pairs that it has are not searched again")
     parser.add_argument("--networks", action="store_true", help="search contractions of many dimensions")
+    parser.add_argument(
+        "--growth", action="store_true", help="search the layers of the growth table, each on its machine"
+    )
     parser.add_argument("--report", action="store_true", help="search nothing")
     arguments = parser.parse_args()
     path, rows = arguments.output, []
@@ -165,6 +220,10 @@ def main() -> None:
     pairs = [pair for n, pair in enumerate(itertools.product(LAYERS, machines().items())) if n % 2 == 0]
     if arguments.networks:
         pairs = list(itertools.product(NETWORKS, machines().items()))
+    if arguments.growth:
+        known = {f"chain_{count}": chain(count) for count in CHAINS}
+        known |= {name: tw.load(name, "architecture") for name in ("eyeriss", "union_edge")}
+        pairs = [(layer, (name, known[name])) for layer, (_, name) in GROWTH.items()]
     for layer, (machine, architecture) in () if arguments.report else pairs:
         wanted = not arguments.layers or layer.startswith(tuple(arguments.layers))
         if (layer, machine) in done or not wanted or (chosen and machine not in chosen):

@@ -331,6 +331,26 @@ def test_no_bound_is_above_the_cost_of_a_mapping_of_a_large_space(
         _no_bound_is_above(instance, evaluator, objective, 200)
 
 
+def test_first_tiles_of_sweeps_are_delivered_where_an_outer_loop_moves_all_tiles_apart() -> None:
+    """Steps of s are forwarded along q. The loop over c that follows ends this, whether k is outside it or inside."""
+    memories = [
+        {"name": "Outer", "technology": "dram", "read_energy_pj": 64, "write_energy_pj": 64},
+        {"name": "Inner", "capacity_words": 32, "read_energy_pj": 1, "write_energy_pj": 1},
+    ]
+    clusters = [{"name": f"C{number}", "memories": [memory]} for number, memory in enumerate(memories)]
+    clusters[0]["fanout"] = {"size": 4, "axis": "X"}
+    arch = {"name": "row", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.4}}
+    space = tilewright.space("O[k,q] += I[c,q+s] * W[k,c,s]; k=4 c=6 q=4 s=3", arch=arch, constraints="none")
+    evaluator = timeloop(space)
+    complete, costs = _no_bound_is_above(
+        _instance(space, evaluator, ENERGY).without_dominance(), evaluator, ENERGY, 10**5
+    )
+    trips = complete.candidates.trips
+    some = (trips[:, 1, 2] == 4) & (trips[:, 0, 1] == 6) & (trips[:, 0, 3] == 3)
+    assert some.sum() == 10 and complete.undercounted[some].sum() == 5
+    assert (complete.bounds >= 0.98 * costs)[some].all()
+
+
 def _instance(space: MapSpace, evaluator: Evaluator, objective: Objective) -> SearchInstance:
     assert isinstance(evaluator, Relaxable)
     relaxation = evaluator.relaxation(space.skeleton)

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from support.proofs.checking import check, check_uneven
+from support.proofs.checking import check, check_each, check_uneven
 from support.proofs.drawing import KINDS, draw
 from support.proofs.sparse import draw_sparse
 
@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--first-fills", action="store_true", help="first writes of outputs are fills")
     parser.add_argument("--factors", choices=("perfect", "ragged"), help="either by default")
     parser.add_argument("--uneven", action="store_true", help="all orders of storage entries")
+    parser.add_argument("--each", type=int, default=0, help="states per stage, to compare each mapping with its bound")
     parser.add_argument("--capped", action="store_true", help="limit the cycles, and minimise energy")
     parser.add_argument("--relaxed", action="store_true", help="undercounted states dominate in every pass")
     parser.add_argument("--parts", action="store_true", help="one fanout of each task is searched in parts")
@@ -52,7 +53,9 @@ def main() -> int:
             inputs = dataclasses.replace(inputs, objective=arguments.objective)
         options = {"width": arguments.width, "orders": 1} if arguments.width else {}
         options |= {"gap": arguments.gap} if arguments.gap else {}
-        if arguments.uneven:
+        if arguments.each:
+            verdict = check_each(inputs, arguments.each)
+        elif arguments.uneven:
             verdict = check_uneven(inputs, arguments.limit)
         else:
             verdict = check(

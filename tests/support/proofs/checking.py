@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -97,6 +98,30 @@ def check(
         proved, contradictions = check_against(least, task, evaluator, inputs.seed, **options)
     status: Status = "no valid mapping" if best is None else "proved" if proved else "gap left"
     return Verdict(status, (*wrong, *contradictions), least, every.size, best)
+
+
+def check_each(inputs: Inputs, width: int) -> Verdict:
+    """Compare the bound of each complete mapping with its cost. No state dominates another one.
+
+    Args:
+        inputs: the task.
+        width: states kept per stage; beyond it those of the lowest bounds are.
+    """
+    try:
+        space = tilewright.space(inputs.problem, arch=inputs.architecture, constraints=inputs.constraints)
+        model = installed().make(CostModelSpec, "timeloop", inputs.model_options)
+        evaluator: Any = model.bind(space.problem, space.architecture)
+        objective = Objective.named(inputs.objective)
+        instance = SearchInstance(space, evaluator.relaxation(space.skeleton, space.keeps), objective)
+    except TilewrightError:
+        return Verdict("refused")
+    complete = StagedSearch(instance.without_dominance(), sys.float_info.max, width, lambda: False).run()
+    if not len(complete.bounds):
+        return Verdict("no mapping")
+    costs = evaluator.evaluate_candidates(complete.candidates).of(objective)
+    wrong = np.flatnonzero(complete.bounds > costs * (1 + ROUNDING))
+    said = tuple(f"bound {complete.bounds[i]} of a mapping that costs {costs[i]}" for i in wrong[:5])
+    return Verdict("proved", said, float(costs.min()), len(costs))
 
 
 def dense_hardware(architecture: Architecture) -> Architecture:

@@ -278,7 +278,8 @@ class SearchInstance:
         flows = sum(self.ports_of, []), sum((self.ports_of[t] for t in np.flatnonzero(self.problem.output)), [])
         return StateLayout(
             used=USED, first_shift=first_shift, total_shift=first_shift + tensors, window=first_shift + 2 * tensors, unrolling=unrolling, full_key=full_key,
-            decision=full_key, flags=full_key + 1, unrolled=unrolled, tile_index=tile_index, tile=tile_index + dims, integers=tile_index + 2 * dims,
+            decision=full_key, flags=full_key + 1, unrolled=unrolled, tile_index=tile_index, tile=tile_index + dims,
+            fanout_tile=tile_index + 2 * dims, integers=tile_index + 3 * dims,
             tensors=FIRST_TENSOR, used_slices=used, window_side=side, last_steps=last, port=port, deferred_words=ints(deferred), first_reads=ints(credit),
             port_of=ints([*[-1] * port, *range(ports), *flows[0], *flows[1]]), numbers=int(credit[-1]),
         )  # fmt: skip

@@ -258,7 +258,7 @@ class StagedSearch:
                     open_forwarding |= 1 << FORWARDING_OPEN + t
         integers[0, USED : USED + instance.max_slots] = 1
         integers[0, layout.unrolling : layout.full_key] = 1
-        integers[0, layout.tile : layout.tile + instance.dims] = 1
+        integers[0, layout.tile : layout.integers] = 1
         numbers[0, layout.last_steps : layout.port] = 1.0
         integers[0, layout.flags] = (
             open_forwarding | UNDERCOUNTED * instance.undercounts | ROUNDED_FIRST_READS * instance.rounds_first_reads
@@ -323,6 +323,7 @@ class StagedSearch:
         integers[:, layout.flags] &= (1 << FORWARDING_OPEN) - 1
         integers[:, STATUS] &= ~NO_LOOP_YET
         integers[:, layout.unrolling : layout.full_key] = 1
+        integers[:, layout.fanout_tile : layout.integers] = integers[:, layout.tile : layout.fanout_tile]
         return states
 
     def _place_loops(self, states: States, entry: int, slot: int, level: FanoutLevel) -> States:

@@ -14,16 +14,19 @@ from __future__ import annotations
 
 from tilewright.compiled import integer, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.state import (
+    COMMITTED,
     DEFERRED,
     DEMAND,
     FIRST_TENSOR,
     FORWARDING_OPEN,
+    LOOP_MASK,
     MIN_DEFERRED,
     MIN_DEMAND,
     PER_TENSOR,
     extent,
     forward_nothing,
     open_loops_of,
+    subclusters_along,
     tile_count,
     total_tile_count,
 )
@@ -53,6 +56,10 @@ whether outer loops may bring tiles of neighbours; deliveries to sub-clusters wi
 Two numbers per dimension follow, for a loop that shifts the window: deliveries, and sub-clusters
 served by neighbours.
 """
+MIN_UNDECIDED = 1e-3
+"""Share of a demand from which on it matters which outer loops bring tiles that neighbours had."""
+NOTHING, FORWARDED, UNDECIDED = map(integer, range(3))
+"""Results of `count_forwarding`."""
 
 
 @kernel_call
@@ -74,15 +81,16 @@ def distinct_tiles(context: SearchContext, level: FanoutLevel, states: StateRows
 @kernel_call
 def count_forwarding(
     context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, d: int, n: int
-) -> bool:
+) -> int:
     """Count forwarded words if the first temporal loop, over d with n trips, shifts a window.
 
     After the first step of a sweep, the parent serves only sub-clusters without a neighbour that
     had the tile. If tiles overlap, it serves all. Where an outer loop undoes the sweep, the tiles
-    of a first step may be forwarded, too; they count once.
+    of a first step may be forwarded, too; they count once. If tiles do not overlap and are kept
+    directly inside, outer loops decide on first steps (`count_later`); until then only the minima have them once.
 
     Returns:
-        Whether the state is now undercounted.
+        `NOTHING`, `FORWARDED` if the state is now undercounted, or `UNDECIDED` if outer loops decide, too.
     """
     problem, layout, scratch = context.problem, context.layout, context.scratch
     numbers, placed = states.numbers, scratch.placed
@@ -92,13 +100,13 @@ def count_forwarding(
     later = _forwards_later(context, level, states, i, t, d, n, overlaps)
     usual = not overlaps and shift <= max_offset(context, level, states, i, t, r)
     if not usual and not later:
-        return False
+        return NOTHING
     if kept != OPTIONAL and placed[TENSOR] != t:
         _place_once(context, level, states, i, t)
     count, width, groups = placed[COUNT], placed[WIDTH], placed[GROUPS]
     if kept == OPTIONAL or count == 0:
         assume_forwarding(context, states, i, t)
-        return True
+        return FORWARDED
     if later and placed[NEIGHBOURS] < 0:
         placed[NEIGHBOURS] = can_forward(context, states, i, t, count, width)
     later = later and placed[NEIGHBOURS] > 0
@@ -113,7 +121,7 @@ def count_forwarding(
         elif usual:
             deliveries, forwarded = placed[about], placed[about + 1]
     if not usual and not later:
-        return False
+        return NOTHING
     if kept == NEVER:  # not kept directly inside, so only the deliveries of the parent change
         # after a forwarded first step deliveries may be smaller, so each word counts once
         first, others = float(groups), (0.0 if later and overlaps else n - 1.0)
@@ -121,24 +129,97 @@ def count_forwarding(
             if placed[UNSERVED] < 0:
                 placed[UNSERVED] = count_deliveries(count, width, 0, True, scratch)[0]
             first = max(count / placed[LARGEST], float(placed[UNSERVED]))
+            if deliveries * count > groups * (
+                count - forwarded
+            ):  # where an outer step keeps the tile, nothing is forwarded
+                deliveries, forwarded = groups, 0
         part = (first + others * deliveries) / (count + others * (count - forwarded)) * count / groups
         if abs(part - 1.0) < 1e-12:
-            return False
+            return NOTHING
         rounded = 0.5 / n * total_tile_count(context, states, i)  # the model rounds the words down
         numbers[i, at + DEMAND] = max(0.0, numbers[i, at + DEMAND] * part - rounded)
-        return True
+        return FORWARDED
     first = numbers[i, at + MIN_DEMAND] / numbers[i, at + DEMAND] if later and numbers[i, at + DEMAND] > 0.0 else 1.0
-    numbers[i, at + DEMAND] *= first if overlaps else (first + (n - 1.0) * deliveries / groups) / n
+    demand, others = numbers[i, at + DEMAND], (n - 1.0) * (first if overlaps else deliveries / groups)
+    undecided = later and not overlaps
+    numbers[i, at + MIN_DEMAND] = demand * (first + others) / n
+    numbers[i, at + DEMAND] = demand * (1.0 + others) / n if undecided else numbers[i, at + MIN_DEMAND]
     # with several parents the edge sub-clusters of one have neighbours in the next; the model
     # rounds the words
-    spared = 0.0 if level.outermost else (count if later else 0.0) + (n - 1.0) * (count if overlaps else forwarded)
     tile = subcluster_words(context, level, states, i, t)
-    spared = min(1.0, (spared / count + 1.0 / tile) / n)
-    spared_pj = spared * level.fill_pj[t] * tile * count * total_tile_count(context, states, i)
-    numbers[i, at + DEFERRED] -= min(numbers[i, at + DEFERRED], spared_pj)
+    sure = 1.0 / tile + (0.0 if level.outermost else (n - 1.0) * (1.0 if overlaps else forwarded / count))
+    spared = min(1.0, (sure + (1.0 if later and not level.outermost else 0.0)) / n)
+    fill_pj = level.fill_pj[t] * tile * count * total_tile_count(context, states, i)
+    numbers[i, at + MIN_DEFERRED] = max(0.0, numbers[i, at + DEFERRED] - spared * fill_pj)
+    sure = min(1.0, sure / n) if undecided else spared
+    numbers[i, at + DEFERRED] = max(0.0, numbers[i, at + DEFERRED] - sure * fill_pj)
     for j in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
         numbers[i, j] *= 1.0 - spared
-    return True
+    return UNDECIDED if undecided else FORWARDED
+
+
+@kernel_call
+def count_later(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, d: int, n: int) -> int:
+    """Count forwarded words of a loop over d with n trips, whose steps undo those of the placed loops (Lemma 14).
+
+    Its steps begin all sweeps of the first loop but one in n. If a neighbour had these tiles, each word counts once.
+
+    Returns:
+        Bits of the tensors on which more outer loops decide.
+    """
+    problem, layout, scratch, numbers = context.problem, context.layout, context.scratch, states.numbers
+    integers, placed, result = states.integers, context.scratch.placed, 0
+    for t in range(len(problem.output)):
+        if not integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1:
+            continue
+        at, about = FIRST_TENSOR + PER_TENSOR * t, PER_DIMENSION + 2 * d
+        if placed[TENSOR] != t:
+            _place_once(context, level, states, i, t)
+        if placed[about] < 0:
+            shift = 0
+            for o in range(len(problem.sizes)):
+                step = integers[i, layout.fanout_tile + o] * max(1, problem.coefficient[t, o]) * scratch.weight[o]
+                shift += (step if o == d else 0) - (step if integers[i, LOOP_MASK] >> o & 1 else 0)
+            placed[about] = count_deliveries(placed[COUNT], placed[WIDTH], shift, False, scratch)[0]
+        apart, forwards, part = _moves_apart(context, states, i, t, d, n), placed[about] < placed[GROUPS], 1.0 - 1.0 / n
+        settle_forwarding(
+            context, states, i, t, 1.0 if apart else 0.0 if forwards else part, part * (forwards and not apart)
+        )
+        undecided = numbers[i, at + DEMAND] - numbers[i, at + MIN_DEMAND]
+        if undecided > MIN_UNDECIDED * numbers[i, at + DEMAND]:
+            result |= 1 << t
+        else:
+            settle_forwarding(context, states, i, t, 0.0, 1.0)
+    return result
+
+
+@kernel_call
+def settle_forwarding(context: SearchContext, states: StateRows, i: int, t: int, served: float, spared: float) -> None:
+    """Settle a part of what is undecided of a tensor: its parent delivers some of the words, neighbours forward others.
+
+    Args:
+        served: fraction of the words that the parent delivers.
+        spared: fraction that neighbours forward, so that they count once.
+    """
+    numbers, at = states.numbers, FIRST_TENSOR + PER_TENSOR * t
+    undecided = numbers[i, at + DEMAND] - numbers[i, at + MIN_DEMAND]
+    numbers[i, at + MIN_DEMAND] += served * undecided
+    numbers[i, at + DEMAND] -= spared * undecided
+    numbers[i, COMMITTED] += served * numbers[i, at + DEFERRED]
+    numbers[i, at + DEFERRED] *= 1.0 - served - spared
+
+
+@kernel_part
+def _moves_apart(context: SearchContext, states: StateRows, i: int, t: int, d: int, n: int) -> bool:
+    """Return whether no step of an outer loop cancels the step of a loop along a coordinate where sub-clusters lie apart."""
+    problem, dims, r = context.problem, len(context.problem.sizes), context.problem.window_index[t, d]
+    for o in range(dims):
+        if o == d or (r >= 0 and problem.window_index[t, o] == r):
+            if states.integers[i, LOOP_MASK] >> o & 1 or subclusters_along(context, states, i, o, dims) > 1.0:
+                return False
+    count, further = open_loops_of(context, states, i, t, r, d, n) if r >= 0 else (0, 0)
+    apart = count == 0 or (count == 1 and further > extent(context, states, i, d) * problem.coefficient[t, d])
+    return bool(problem.relevant[t, d] and apart)
 
 
 @kernel_call

@@ -14,7 +14,13 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright_mappers.optimal.kernel.forwarding import count_forwarding, distinct_tiles
+from tilewright_mappers.optimal.kernel.forwarding import (
+    NOTHING,
+    UNDECIDED,
+    count_forwarding,
+    count_later,
+    distinct_tiles,
+)
 from tilewright_mappers.optimal.kernel.state import (
     COMMITTED,
     CYCLES,
@@ -61,16 +67,24 @@ from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
 
 
 @kernel_call
-def end_fanout(context: SearchContext, states: StateRows, i: int) -> None:
-    """Clear the unrolling of the current fanout, after which its neighbours forward nothing."""
+def end_fanout(context: SearchContext, states: StateRows, i: int, undecided: int) -> None:
+    """Clear the unrolling of the current fanout, after which its neighbours forward nothing.
+
+    Args:
+        undecided: bits of tensors on which outer loops decide (`count_later`).
+    """
     problem, layout = context.problem, context.layout
     numbers, integers = states.numbers, states.integers
     integers[i, STATUS] &= ~NO_LOOP_YET
-    for k in range(layout.unrolling, layout.full_key):
-        integers[i, k] = 1
-    integers[i, layout.flags] &= (1 << FORWARDING_OPEN) - 1
+    if not undecided:
+        for k in range(layout.unrolling, layout.full_key):
+            integers[i, k] = 1
+        for d in range(len(problem.sizes)):
+            integers[i, layout.fanout_tile + d] = integers[i, layout.tile + d]
+    integers[i, layout.flags] = integers[i, layout.flags] & (1 << FORWARDING_OPEN) - 1 | undecided << FORWARDING_OPEN
     for t in range(len(problem.output)):
-        forward_nothing(numbers, i, t)
+        if not undecided >> t & 1:
+            forward_nothing(numbers, i, t)
 
 
 @kernel_part
@@ -96,6 +110,7 @@ def add_temporal_loop(context: SearchContext, level: FanoutLevel, states: StateR
     no_loop_yet = (integers[i, STATUS] & NO_LOOP_YET) != 0
     last = tiles - (tiles_after - 1.0) * n  # trips in the last tile
     partial = problem.ragged and is_partial(context, states, i, d)
+    undecided = 0 if no_loop_yet else count_later(context, level, states, i, d, problem.trip[d, j])
     if not problem.ragged:
         numbers[i, CYCLES] *= n
     elif tiles_after == 1.0:
@@ -116,8 +131,9 @@ def add_temporal_loop(context: SearchContext, level: FanoutLevel, states: StateR
         # some sub-clusters are idle in the last trip
         idle = partial and integers[i, layout.unrolled + t] >> d & 1 > 0
         if no_loop_yet and rank >= 0 and integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1:
-            if count_forwarding(context, level, states, i, t, d, problem.trip[d, j]):
-                integers[i, layout.flags] |= UNDERCOUNTED
+            result = count_forwarding(context, level, states, i, t, d, problem.trip[d, j])
+            integers[i, layout.flags] |= UNDERCOUNTED * (result != NOTHING)
+            undecided |= (result == UNDECIDED) << t
         if status == NON_STATIONARY:
             continue
         times, shift = 1.0, e * problem.coefficient[t, d]  # `times`: words as a fraction of one tile per step
@@ -158,9 +174,17 @@ def add_temporal_loop(context: SearchContext, level: FanoutLevel, states: StateR
             commit(context, states, i, t, 0.0)
     grow_tile(context, states, i, d, j)
     for t in range(len(problem.output)):
+        at, sure = FIRST_TENSOR + PER_TENSOR * t, numbers[i, FIRST_TENSOR + PER_TENSOR * t + MIN_DEFERRED]
+        open_still = undecided >> t & 1 > 0 and no_loop_yet
+        pending = numbers[i, at + DEFERRED] - sure if open_still else 0.0
         if status_of(integers, i, t) == SLIDING and max_spared(context, states, i, t) == 0.0:
+            numbers[i, at + DEFERRED] -= pending
             commit(context, states, i, t, 0.0)
-    end_fanout(context, states, i)
+            numbers[i, at + DEFERRED] = pending
+        elif open_still:  # outer loops may spare whole tiles, so the minima hold
+            numbers[i, at + DEFERRED], numbers[i, at + DEMAND] = sure, numbers[i, at + MIN_DEMAND]
+            undecided &= ~(1 << t)
+    end_fanout(context, states, i, undecided)
 
 
 @kernel_call
@@ -229,6 +253,7 @@ def unroll(context: SearchContext, level: FanoutLevel, states: StateRows, i: int
     # first reads of a sub-cluster are a fraction of the tensor, by the words of its tile
     _scale_first_reads(context, states, i, False)
     grow_tile(context, states, i, d, j)
+    integers[i, layout.fanout_tile + d] = integers[i, layout.tile + d]
     _scale_first_reads(context, states, i, True)
     numbers[i, LEAK] *= copies
     for p in range(layout.port, layout.first_reads[0]):

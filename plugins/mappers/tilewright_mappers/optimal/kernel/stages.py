@@ -17,8 +17,13 @@ from __future__ import annotations
 from tilewright.compiled import compiled, inlined, integer, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.bounds import bound
 from tilewright_mappers.optimal.kernel.dominance import insert
-from tilewright_mappers.optimal.kernel.forwarding import find_forwarding, forget_placed, resolve_forwarding
-from tilewright_mappers.optimal.kernel.loops import add_temporal_loop, unroll
+from tilewright_mappers.optimal.kernel.forwarding import (
+    find_forwarding,
+    forget_placed,
+    resolve_forwarding,
+    settle_forwarding,
+)
+from tilewright_mappers.optimal.kernel.loops import add_temporal_loop, end_fanout, unroll
 from tilewright_mappers.optimal.kernel.state import (
     BOUND,
     FORWARDING_OPEN,
@@ -169,6 +174,11 @@ def _close_block(context: SearchContext, stage: Stage, states: StateRows, i: int
         elif not (placed or stage.trips[d, 0]):
             return
     n = _copy(context, states, i, table, 0)
+    if integers[i, STATUS] & NO_LOOP_YET == 0 and integers[i, context.layout.flags] >> FORWARDING_OPEN:
+        for t in range(len(context.problem.output)):
+            if integers[i, context.layout.flags] >> (FORWARDING_OPEN + t) & 1:
+                settle_forwarding(context, table.rows, n, t, 0.0, 1.0)
+        end_fanout(context, table.rows, n, 0)
     table.rows.integers[n, LOOP_MASK] = rest
     _keep(context, stage, table, n)
 
@@ -256,7 +266,7 @@ def _matters(context: SearchContext, stage: Stage, states: StateRows, i: int, d:
         return False
     if stage.ordered[d]:
         return True
-    if integers[i, STATUS] & NO_LOOP_YET and integers[i, layout.flags] >> FORWARDING_OPEN:
+    if integers[i, layout.flags] >> FORWARDING_OPEN:
         return True
     for t in range(len(problem.output)):
         status = status_of(integers, i, t)

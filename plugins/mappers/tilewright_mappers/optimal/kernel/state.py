@@ -70,6 +70,12 @@ def extent(context: SearchContext, states: StateRows, i: int, d: int) -> int:
 
 
 @kernel_part
+def fanout_extent(context: SearchContext, states: StateRows, i: int, d: int) -> int:
+    """Return the iterations of the tile of all sub-clusters of the current fanout, without the loops outside it."""
+    return int(min(states.integers[i, context.layout.fanout_tile + d], context.problem.sizes[d]))
+
+
+@kernel_part
 def tile_count(context: SearchContext, states: StateRows, i: int, d: int) -> int:
     """Return the number of tiles of a dimension."""
     problem, layout = context.problem, context.layout

@@ -72,7 +72,7 @@ def end_compute_fanout(context: SearchContext, level: FanoutLevel, states: State
             integers[i, layout.flags] |= UNDERCOUNTED
             if problem.ragged:  # the model averages sharing over unequal tiles, so nothing is counted
                 numbers[i, at + DEMAND] = numbers[i, at + MIN_DEMAND] = 0.0
-    end_fanout(context, states, i)
+    end_fanout(context, states, i, 0)
 
 
 @kernel_call
@@ -142,7 +142,7 @@ def store(context: SearchContext, storage: StorageEntry, states: StateRows, i: i
         if not (forwarding & ~kept) >> t & 1:
             forward_nothing(numbers, i, t)
     if not forwarding & ~kept:
-        end_fanout(context, states, i)
+        end_fanout(context, states, i, 0)
     integers[i, STATUS] = integers[i, STATUS] & ((1 << KEPT_INSIDE) - 1) | (kept & storage.forwarded) << KEPT_INSIDE
 
 

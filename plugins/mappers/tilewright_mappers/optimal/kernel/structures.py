@@ -99,6 +99,8 @@ class StateLayout(NamedTuple):
     """[D]: indices in `ProblemArrays.tile_count`."""
     tile: int
     """[D]: iterations of a full tile."""
+    fanout_tile: int
+    """[D]: those of the last fanout while forwarding is undecided (Lemma 14); else as `tile`."""
     integers: int
     """Number of integers."""
     tensors: int

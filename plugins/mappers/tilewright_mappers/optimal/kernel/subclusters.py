@@ -13,7 +13,7 @@ There are 6 sub-clusters and 4 offsets. So at least 2 sub-clusters have the tile
 from __future__ import annotations
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright_mappers.optimal.kernel.state import extent, tile_count
+from tilewright_mappers.optimal.kernel.state import extent, fanout_extent, tile_count
 from tilewright_mappers.optimal.kernel.structures import (
     FanoutLevel,
     SearchContext,
@@ -60,7 +60,7 @@ def _inner(context: SearchContext, level: FanoutLevel, states: StateRows, i: int
     """Return the extent of a sub-cluster's tile."""
     problem, layout = context.problem, context.layout
     integers = states.integers
-    result = extent(context, states, i, e)
+    result = fanout_extent(context, states, i, e)
     for k in range(len(level.slot)):
         result //= integers[i, layout.unrolling + k * len(problem.sizes) + e]
     return int(result)
@@ -84,7 +84,7 @@ def max_offset(context: SearchContext, level: FanoutLevel, states: StateRows, i:
     reach = 0
     for e in range(len(problem.sizes)):
         if problem.window_index[t, e] == r:
-            apart = extent(context, states, i, e) - _inner(context, level, states, i, e)
+            apart = fanout_extent(context, states, i, e) - _inner(context, level, states, i, e)
             reach += problem.coefficient[t, e] * apart
     return int(reach)
 
@@ -152,7 +152,7 @@ def place_subclusters(context: SearchContext, level: FanoutLevel, states: StateR
                 scratch.weight[e] = scratch.weight[o]
         if problem.relevant[t, e] and scratch.weight[e] == 0:
             scratch.weight[e] = weight
-            far = extent(context, states, i, e)
+            far = fanout_extent(context, states, i, e)
             if problem.window_index[t, e] >= 0:
                 far = max_offset(context, level, states, i, t, problem.window_index[t, e])
             weight *= 4 * far + 2
@@ -165,7 +165,7 @@ def place_subclusters(context: SearchContext, level: FanoutLevel, states: StateR
                     continue
                 if count * n > len(scratch.position):
                     return 0, 0
-                move = extent(context, states, i, e) * max(1, problem.coefficient[t, e])
+                move = fanout_extent(context, states, i, e) * max(1, problem.coefficient[t, e])
                 for earlier in range(k + 1):
                     move //= integers[i, layout.unrolling + earlier * dims + e]
                 for index in range(1, n):
