@@ -337,7 +337,7 @@ def test_first_tiles_of_sweeps_are_delivered_where_an_outer_loop_moves_all_tiles
         {"name": "Outer", "technology": "dram", "read_energy_pj": 64, "write_energy_pj": 64},
         {"name": "Inner", "capacity_words": 32, "read_energy_pj": 1, "write_energy_pj": 1},
     ]
-    clusters = [{"name": f"C{number}", "memories": [memory]} for number, memory in enumerate(memories)]
+    clusters: list[dict[str, object]] = [{"name": f"C{m}", "memories": [memory]} for m, memory in enumerate(memories)]
     clusters[0]["fanout"] = {"size": 4, "axis": "X"}
     arch = {"name": "row", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.4}}
     space = tilewright.space("O[k,q] += I[c,q+s] * W[k,c,s]; k=4 c=6 q=4 s=3", arch=arch, constraints="none")
