@@ -260,6 +260,7 @@ def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyP
         with monkeypatch.context() as patch:
             patch.setattr(fused_tree, "ALONE", 0)
             patch.setattr(fused_tree.TreeSearch, "_bound_all", lambda *_: None)
+            patch.setattr(fused_tree.TreeSearch, "bounded", lambda *_: None)
             patch.setattr(fused_tree, "SHARES", (1.0,))
             again = search_group(group, EDP)
         assert again.energy_pj * again.cycles == pytest.approx(found.energy_pj * found.cycles, rel=1e-9)

@@ -16,6 +16,7 @@ from tilewright.mapspace.group_padding import existing_words
 from tilewright.mapspace.room import shared_words
 from tilewright.mapspace.sliding import Window, stepping, window_at
 from tilewright.plugin.groupmapper import BranchMapper, GroupResult, GroupTask
+from tilewright.plugin.result import PROOF_TOLERANCE
 from tilewright.schema.architecture import Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
@@ -26,7 +27,8 @@ from tilewright_mappers.fused import inside, padding
 from tilewright_mappers.fused.arrays import ArrayLayer
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.parts import FusedLayer
-from tilewright_mappers.fused.solution import AxisNames, Leaf, Sequenced, Shared, SharedLoops, Tree, best_of
+from tilewright_mappers.fused.solution import AxisNames, Leaf, Sequenced, Shared, SharedLoops, Solution, Tree, best_of
+from tilewright_mappers.fused.spans import SpanBounds
 from tilewright_mappers.fused.tiled_group import TiledGroup
 from tilewright_mappers.fused.tree import TreeSearch
 
@@ -38,6 +40,9 @@ FIRST = 1.0
 
 MAX_UNITS = 16
 """Units of the largest array whose trees are listed. Groups on larger ones are searched by the host's mapper of layers."""
+
+PARTS = (1, 16)
+"""Parts of the buffer in which bounds by states count room, one after the other; 1: they count none."""
 
 QUICK = 50.0
 """Time in seconds that these first searches share if there is no time limit. Else they share half of it."""
@@ -82,15 +87,21 @@ class FusedGroupMapper:
         except KeyboardInterrupt:
             mark_result_found()
             limits.ends = -math.inf
+        search = _search(group, shared, axes, objective, limits)
+        spans, known = _guided(search, known, limits)
         most = max(len(limits.divisors(size)) for problem in group.layers for size in problem.dimensions.values())
-        coarse, now = [few for few in FEW if 2 * few <= most + 1], limits.now()
+        is_better = spans is not None and known != plain
+        coarse = [] if is_better else [few for few in FEW if 2 * few <= most + 1]
+        now = limits.now()
         time = QUICK if seconds is None else (limits.ends - now) / 2
         for number, few in enumerate(coarse, 1):  # few tiles are priced soon
             ends = now + time * number / len(coarse)
-            outcome = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
+            rough = _search(group, shared, axes, objective, Limits(few))
+            rough.spans = spans
+            outcome = rough.best(known, min(limits.ends, ends))
             known, plain = outcome.best, best_of(objective, [plain, outcome.plain or plain])
             limits.ends = -math.inf if outcome.interrupted else limits.ends
-        search = _search(group, shared, axes, objective, limits)
+        search.spans = spans
         outcome = search.best(known, limits.ends)
         return GroupResult(
             group=_Built(group, search.layers, outcome.best.tree).group(),
@@ -101,6 +112,37 @@ class FusedGroupMapper:
             proved=outcome.proved,
             unfused_proved=outcome.plain is not None,
         )
+
+
+def _guided(search: TreeSearch, known: Solution, limits: Limits) -> tuple[SpanBounds | None, Solution]:
+    """Return bounds by the states of tensors, and a better tree where they are.
+
+    Bounds with room are closer, and take longer. So the first search takes no longer than its bound.
+    Each step has half of the time that is left at most, and `QUICK`.
+    """
+    spans, ends = None, limits.ends
+    value = search.objective.value
+    try:
+        for parts in PARTS:
+            started = limits.now()
+            limits.ends = started + min((ends - started) / 2, QUICK)
+            closer = search.bounded(parts)
+            if closer is None:
+                break
+            spans, now = closer, limits.now()
+            most = now - started if parts < PARTS[-1] else QUICK
+            outcome = search.guided(spans).best(known, now + min((ends - now) / 2, most))
+            known, ends = outcome.best, -math.inf if outcome.interrupted else ends
+            bound = value(*spans.before(len(search.layers)))
+            if bound >= value(known.energy_pj, known.cycles) * (1 - PROOF_TOLERANCE):
+                break
+    except OutOfTime:
+        pass
+    except KeyboardInterrupt:
+        mark_result_found()
+        ends = -math.inf
+    limits.ends = ends
+    return spans, known
 
 
 def _on_hierarchy(task: GroupTask, branches: BranchMapper, home: Memory) -> GroupResult:

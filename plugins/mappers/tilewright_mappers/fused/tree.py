@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -35,6 +38,7 @@ from tilewright_mappers.fused.solution import (
     in_sequence,
     thinned,
 )
+from tilewright_mappers.fused.spans import SpanBounds, homes_by_layer
 
 OPEN = -2
 """State of a tensor that all its layers share, before it is known whether it is fused."""
@@ -50,10 +54,13 @@ class TreeSearch:
     Args:
         axes: sets of dimensions (layer, dimension) that one loop may step.
         limits: those that the layers have, too.
+        spans: bounds that are known; without them those of short intervals are searched.
+        tiles: sizes to which shared loops are restricted.
     """
 
     _before: dict[int, tuple[float, float]]
     _after: dict[int, tuple[float, float]]
+    _closer: SpanBounds | None
     most: float
     nested: bool
     known: Solution
@@ -69,8 +76,11 @@ class TreeSearch:
         axes: Sequence[frozenset[tuple[int, int]]],
         objective: Objective,
         limits: Limits,
+        spans: SpanBounds | None = None,
+        tiles: frozenset[int] | None = None,
     ) -> None:
         self.layers, self.shared, self.axes, self.limits = layers, shared, axes, limits
+        self.spans, self.tiles = spans, tiles
         self.objective = objective
         self.capacity = layers[0].buffer.usable_slices
         self.kinds = [
@@ -90,6 +100,29 @@ class TreeSearch:
     def unfused(self) -> Solution:
         """Return the best sequence of layers that share nothing."""
         return self._unfused(0, len(self.layers) - 1, FAR)
+
+    def bounded(self, parts: int) -> SpanBounds | None:
+        """Return bounds by the states of tensors; None on arrays, with windows, or if axes are not certain.
+
+        Raises:
+            OutOfTime: It takes too long, or too much memory.
+        """
+        if any(type(layer) is not FusedLayer or any(layer.windows) for layer in self.layers):
+            return None
+
+        def axes_of(first: int, last: int, inputs: Sequence[Shared]) -> list[Axis]:
+            return self._axes_of(first, last, [*self._made_and_read(first, last), *inputs])
+
+        homes = homes_by_layer(len(self.layers), self.shared, axes_of)
+        return None if homes is None else SpanBounds(self.layers, homes, axes_of, self.limits, parts)
+
+    def guided(self, spans: SpanBounds) -> TreeSearch:
+        """Return a search of trees with the tensors at home, and the sizes of shared tiles, where the bound is."""
+        homes = list(spans.best(0 if self.objective.energy_power else 1))
+        names = {tensor.name for tensor, _ in homes}
+        shared = [replace(tensor, alike=tensor.alike and tensor.name in names) for tensor in self.shared]
+        tiles = frozenset(size for _, sizes in homes for size in sizes)
+        return TreeSearch(self.layers, shared, self.axes, self.objective, self.limits, spans, tiles)
 
     def best(self, known: Solution, end: float = math.inf) -> Found:
         """Return the best tree of all layers, with a lower bound.
@@ -114,10 +147,13 @@ class TreeSearch:
             self.known = best_of(self.objective, [self.known, plain])
             for at in range(last + 1):
                 self.floor[at, at] = self._least(at, self.shared)
+            is_worst = self._value(self.known.energy_pj, self.known.cycles) >= self._value(
+                plain.energy_pj, plain.cycles
+            )
             for length in range(1, last + 1):
-                if length <= ALONE and (seconds is not None or last >= FEW):
+                if length <= ALONE and (seconds is not None or last >= FEW) and (self.spans is None or is_worst):
                     self._join(length, 2 * slices)
-                if length > 1 and all(self.home_is_least):  # else homes may cost more
+                if length > 1 and self.spans is None and all(self.home_is_least):  # else homes may cost more
                     self._bound_all(length, slices)
             self.limits.check()
             self.known, self.proved = self._solved(0, last, HOME, self.known, math.inf)
@@ -274,20 +310,55 @@ class TreeSearch:
         for at in range(last, first - 1, -1):
             ends = [(self._after[end], floor[at, end]) for end in range(at, last + 1) if (at, end) in floor]
             self._after[at - 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
+        self._closer = self.spans if last - first + 1 == len(self.layers) else None
+        if self._closer is not None:
+            for at in range(first, last + 1):
+                self._before[at + 1] = _largest(self._before[at + 1], self._closer.before(at + 1))
+                self._after[at - 1] = _largest(self._after[at - 1], self._closer.after(at))
 
     def _value(self, energy: float, cycles: float) -> float:
         """Return the objective."""
         return self.objective.value(energy, cycles)
 
-    def _may(self, first: int, last: int, energy: float, cycles: float) -> bool:
-        """Return whether some layers with these costs may be part of a solution."""
-        others = self._others(first, last)
+    def _may(self, others: tuple[float, float], energy: float, cycles: float) -> bool:
+        """Return whether some layers with these costs may be part of a solution, given the least costs of others."""
         return self._value(energy + others[0], cycles + others[1]) <= self.most
 
-    def _others(self, first: int, last: int) -> tuple[float, float]:
-        """Return the least energy and cycles of all layers outside of an interval."""
+    def _others(
+        self, place: Span, end: int | None = None, fused: Mapping[Shared, bool] = MappingProxyType({})
+    ) -> tuple[float, float]:
+        """Return the least energy and cycles of all layers outside of a place, or outside of its first layers.
+
+        Args:
+            end: the last of these layers.
+            fused: whether tensors are at home, besides those whose state the place tells.
+        """
+        first, last = place[0], place[1] if end is None else end
         before, after = self._before[first], self._after[last]
+        if self._closer is not None:
+            flags = [
+                tuple(self._is_home(tensor, place, fused) for tensor in self._crossing[at]) for at in (first, last + 1)
+            ]
+            before = _largest(before, self._closer.before(first, flags[0]))
+            after = _largest(after, self._closer.after(last + 1, flags[1]))
         return before[0] + after[0], before[1] + after[1]
+
+    @cached_property
+    def _crossing(self) -> list[list[Shared]]:
+        """For each number of first layers the tensors that they and others use, in the order of the bounds."""
+        assert self.spans is not None
+        named = {tensor.name: tensor for tensor in self.shared}
+        return [[named[name] for name in self.spans.crossing(at)] for at in range(len(self.layers) + 1)]
+
+    def _is_home(self, tensor: Shared, place: Span, fused: Mapping[Shared, bool]) -> bool | None:
+        """Return whether a tensor is at home; None if it is not known."""
+        if tensor in fused:
+            return fused[tensor]
+        first, last, _, states = place
+        state = next((states[at - first][own] for at, own in tensor.users.items() if first <= at <= last), OPEN)
+        if state == OPEN or (state > HOME and not tensor.made):
+            return None
+        return state == HOME
 
     def _least(self, number: int, shared: Sequence[Shared]) -> tuple[float, float]:
         """Return the least energy and cycles of a layer, wherever these shared tensors are at home."""
@@ -317,12 +388,13 @@ class TreeSearch:
             if first < last:
                 self._known[key] = self._deeper(place, entry=True)
             else:
+                others = self._others(place)
                 solutions = [
                     Solution(branch.energy_pj, branch.cycles, branch.slices, Leaf(first, branch))
                     for branch in self._leaf(first, tile, states)
                 ]
                 self._known[key] = [
-                    solution for solution in solutions if self._may(first, last, solution.energy_pj, solution.cycles)
+                    solution for solution in solutions if self._may(others, solution.energy_pj, solution.cycles)
                 ]
         return self._known[key]
 
@@ -373,14 +445,15 @@ class TreeSearch:
                             continue
                         there = self._narrowed(place, start, end, now)
                         least = self._least_inside(there, kept)
-                        if not self._may(first, end, spent[0] + least[0], spent[1] + least[1]):
+                        others = self._others(place, end, now)
+                        if not self._may(others, spent[0] + least[0], spent[1] + least[1]):
                             continue
                         branches = self._branch(there)
                         later = tuple((tensor, is_fused) for tensor, is_fused in now.items() if tensor.last > end)
                         grown = [
                             row
                             for row in self._extended(before, branches, kept, homes)
-                            if self._may(first, end, row.energy_pj, row.cycles)
+                            if self._may(others, row.energy_pj, row.cycles)
                         ]
                         if grown:
                             rows[end - first + 1].setdefault((later, homed or bool(homes)), []).extend(grown)
@@ -622,7 +695,8 @@ class TreeSearch:
         options = []
         for axis in axes:
             sizes = [tile[dimension] for tile, dimension in zip(tiles, axis, strict=True)]
-            options.append([divisor for divisor in self.limits.divisors(math.gcd(*sizes)) if divisor < min(sizes)])
+            able = [divisor for divisor in self.limits.divisors(math.gcd(*sizes)) if divisor < min(sizes)]
+            options.append(able if self.tiles is None else [size for size in able if size in self.tiles])
         every = tuple(itertools.product(*options))
         if not every:
             return
@@ -630,13 +704,13 @@ class TreeSearch:
             self._bounds(first + at, tile, tuple(axis[at] for axis in axes), every, states[at])
             for at, tile in enumerate(tiles)
         ]
-        before, after = self._before[first], self._after[last]
-        energy = sum((bound.energy_pj for bound in bounds), start=np.full(len(every), before[0] + after[0]))
-        cycles = sum((bound.cycles for bound in bounds), start=np.full(len(every), before[1] + after[1]))
+        others = self._others((first, last, tiles, states))
+        energy = sum((bound.energy_pj for bound in bounds), start=np.full(len(every), others[0]))
+        cycles = sum((bound.cycles for bound in bounds), start=np.full(len(every), others[1]))
         for row in np.flatnonzero(self.objective.value(energy, cycles) <= self.most):
             self.limits.check()
             inner_tiles = tuple(bound.tiles[row] for bound in bounds)
-            if self._may(first, last, *self._least_inside((first, last, inner_tiles, states), slices)):
+            if self._may(others, *self._least_inside((first, last, inner_tiles, states), slices)):
                 yield every[row], inner_tiles
 
     def _bounds(
@@ -690,3 +764,7 @@ class TreeSearch:
     def _least_of(self, number: int, tiles: Ints, states: States) -> tuple[Floats, Floats]:
         least = [self.layers[number].least(tiles, closed) for closed in self._closed(number, states)]
         return np.min([energies for energies, _ in least], axis=0), np.min([cycles for _, cycles in least], axis=0)
+
+
+def _largest(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return max(one[0], other[0]), max(one[1], other[1])
