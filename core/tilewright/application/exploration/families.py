@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,11 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
 from tilewright.values import grouped
 
+SIZE = "capacity_words"
 RATES = "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle"
 PRICES = "read_energy_pj", "write_energy_pj", "update_energy_pj", "leakage_pj_per_cycle"
+BEST_OF: dict[str, Callable[[Iterable[float]], float]] = dict.fromkeys((SIZE, *RATES), max) | dict.fromkeys(PRICES, min)
+"""Field of a memory in which members of a family may differ -> the best of several values."""
 _TOLD = {"area_um2", "component", "estimates"}
 """Fields of memories without an influence on the costs of a mapping."""
 ROUNDING_FACTOR = 1 - 1e-9
@@ -101,11 +104,11 @@ def best_of(machines: Sequence[Architecture]) -> Architecture:
         memories = []
         for place, memory in enumerate(cluster.memories):
             all_of = [machine.clusters[number].memories[place] for machine in machines]
-            update: dict[str, Any] = {name: min(_price(one, name) for one in all_of) for name in PRICES}
-            for name in RATES:
-                rate = max(_amount(getattr(one, name)) for one in all_of)
-                update[name] = None if math.isinf(rate) else rate
-            if len({one.capacity_words for one in all_of}) > 1 or any(update[name] != _price(memory, name) for name in PRICES):  # fmt: skip
+            figures = {name: better(_figure(one, name) for one in all_of) for name, better in BEST_OF.items()}
+            update: dict[str, Any] = {
+                name: None if math.isinf(figures[name]) else figures[name] for name in (*RATES, *PRICES)
+            }
+            if len({one.capacity_words for one in all_of}) > 1 or any(figures[name] != _figure(memory, name) for name in PRICES):  # fmt: skip
                 update |= {"area_um2": None, "component": None, "estimates": ()}
             memories.append(memory.model_copy(update=update))
         clusters.append(cluster.model_copy(update={"memories": tuple(memories)}))
@@ -158,10 +161,9 @@ def shared(search: LayerSearch, known: Sequence[Known], gap: float) -> MappedLay
 def is_as_good(one: Architecture, other: Architecture) -> bool:
     """Return whether no memory of one machine is smaller, dearer or slower than that of another of its family."""
     return all(
-        _amount(mine.capacity_words) >= _amount(theirs.capacity_words)
-        and all(_amount(getattr(mine, name)) >= _amount(getattr(theirs, name)) for name in RATES)
-        and all(_price(mine, name) <= _price(theirs, name) for name in PRICES)
+        better((_figure(mine, name), _figure(theirs, name))) == _figure(mine, name)
         for mine, theirs in zip(one.memories, other.memories, strict=True)
+        for name, better in BEST_OF.items()
     )
 
 
@@ -195,7 +197,7 @@ def _innermost_varied(machines: Sequence[Architecture]) -> str | None:
         return None
     for place in reversed(range(len(names.pop()))):
         memories = [machine.memories[place] for machine in machines]
-        if len({(memory.capacity_words, *(_price(memory, name) for name in PRICES)) for memory in memories}) > 1:
+        if len({tuple(_figure(memory, name) for name in (SIZE, *PRICES)) for memory in memories}) > 1:
             return memories[0].name
     return None
 
@@ -205,7 +207,7 @@ def _common(machine: Architecture, varied: str | None) -> str:
     data = _without_told(machine)
     for cluster in data["clusters"]:
         for memory in cluster["memories"]:
-            for name in (*RATES, *(("capacity_words", *PRICES) if memory["name"] == varied else ())):
+            for name in BEST_OF if memory["name"] == varied else RATES:
                 del memory[name]
     return of_data(data)
 
@@ -222,17 +224,14 @@ def _without_told(machine: Architecture) -> dict[str, Any]:
 
 
 def _sizes(machine: Architecture) -> list[float]:
-    return [_amount(memory.capacity_words) for memory in machine.memories]
+    return [_figure(memory, SIZE) for memory in machine.memories]
 
 
 def _rank(machine: Architecture) -> tuple[list[float], list[float]]:
-    return _sizes(machine), [-_amount(getattr(memory, name)) for memory in machine.memories for name in RATES]
+    return _sizes(machine), [-_figure(memory, name) for memory in machine.memories for name in RATES]
 
 
-def _amount(value: float | None) -> float:
-    """Return a size or a bandwidth; None is unlimited."""
+def _figure(memory: Memory, name: str) -> float:
+    """Return a size, bandwidth or price; inf if it is unlimited."""
+    value = memory.accumulation_energy_pj if name == "update_energy_pj" else getattr(memory, name)
     return math.inf if value is None else float(value)
-
-
-def _price(memory: Memory, name: str) -> float:
-    return memory.accumulation_energy_pj if name == "update_energy_pj" else float(getattr(memory, name))
