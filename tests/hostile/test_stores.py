@@ -106,7 +106,7 @@ HEADERS = {
     "is not a database": b"text of somebody\n" * 100,
     "is empty": b"",
     "is no store of explorations": b"SQLite format 3\0" + bytes(84),
-    "is a store of version 1; this program reads version 2": b"SQLite format 3\0" + bytes(44) + (1).to_bytes(4) + bytes(4) + (0x7411E516).to_bytes(4) + bytes(28),
+    "is a store of version 1; this program reads version 3": b"SQLite format 3\0" + bytes(44) + (1).to_bytes(4) + bytes(4) + (0x7411E516).to_bytes(4) + bytes(28),
 }  # fmt: skip
 
 

@@ -401,6 +401,6 @@ def _check_file(path: Path, schema: Schema, write: bool) -> None:
     version = int.from_bytes(header[60:64])
     if version != schema.version:
         raise InputError(
-            f"{path} is a store of version {version}; this program reads version {schema.version}, whose rows have checksums",
+            f"{path} is a store of version {version}; this program reads version {schema.version}",
             hint="export it with the Tilewright that wrote it; for new results give a new store",
         )

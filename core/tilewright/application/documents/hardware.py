@@ -19,6 +19,10 @@ class ExploredRow(Document):
     _open = True
     point: int
     """Index of the point."""
+    gap: float | None
+    """Widest gap of a layer: (objective - bound) / objective; None without bounds."""
+    shared_layers: int
+    """Number of layers whose mappings were found on other machines."""
     on_front: bool
     """Whether no other point is better in energy, cycles or area without being worse in another. Of points with equal costs,
     only the one with the smallest memories is."""

@@ -353,7 +353,7 @@ def search_there(message: bytes, asked: tuple[Sequence[str], Sequence[str]], exp
     try:
         one: LayerSearch = cloudpickle.loads(message)
         _compile(one)
-        return "found", map_problem(one.distinct, one.configuration)
+        return "found", map_problem(one.distinct, one.configuration, start=one.start)
     except Exception as error:  # a plugin's class may raise anything when it is made again
         return "failed", _one_line(error)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tilewright.application.exploration.bounds import least, least_of_workload
-from tilewright.application.exploration.families import Family, Known, exact, families, shared
+from tilewright.application.exploration.families import Family, Known, Shared, coarse, families, shared
 from tilewright.application.exploration.joint import map_together
 from tilewright.application.exploration.pace import Pace
 from tilewright.application.exploration.records import (
@@ -23,6 +24,8 @@ from tilewright.application.exploration.records import (
     ExploredPoint,
     FoundLayer,
     LayerRecord,
+    behind,
+    first_of_equals,
     front,
     machine_key,
     memory_bits,
@@ -51,6 +54,7 @@ from tilewright.plugin.strategy import ExplorationTask, PointProposal, Strategy
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapped.claimants import claimant
+from tilewright.schema.mapping import Mapping as Loops
 from tilewright.schema.workload import DistinctProblem, Workload
 from tilewright.values import grouped
 
@@ -101,10 +105,15 @@ class Exploration:
             method = of_data([method, data["together"]])
         self.families: dict[str, Family] = {}
         """Families of machines that share searches, by the machines' keys."""
-        self.unlimited = exact(self.configuration) if self.shares else None
-        if self.unlimited is not None:
+        sharing = coarse(self.configuration) if self.shares else None
+        if sharing is not None:
             self.families = families(one for point in map(self.point, self.shares) if (one := point.architecture))
-        if self.families:
+        self.first = self.configuration
+        """Configuration of the first search of each machine."""
+        self.first_gap = self.gap = 0.0
+        """Gaps of the first searches, and of those of the machines that matter (`_refine`)."""
+        if sharing is not None and self.families:
+            self.first, self.first_gap, self.gap = sharing
             data = data | {"families": of_data([self.space.to_data(), self.asked])}
             method = of_data([method, data["families"]])
         self.record = ExplorationRecord(
@@ -127,6 +136,8 @@ class Exploration:
             method=method,
             methods=FrozenDict(data),
         )
+        self.refined = of_data([self.record.method, "refined"])
+        """Method of the searches up to the gap asked for."""
         self.store.begin(self.record, {key: distinct.problem for key, distinct in self.distinct.items()})
         searches = [LayerSearch(distinct, self.configuration) for distinct in self.distinct.values()]
         self.observer = RunObserver(observed(searches, self.space.name))
@@ -146,14 +157,15 @@ class Exploration:
     def run(self) -> bool:
         """Search all tasks missing from the store; return whether none was left. Raises OutputError, PluginError."""
         groups = self.strategy.explore(self._task())
-        with ExitStack() as closing, suppress(StopIteration):
+        with ExitStack() as closing:
             closing.callback(self.observer.ended)
             self.observer.started()
-            group = next(groups)
-            while not stop_requested() and (judged := self._judged(group)) is not None:
-                group = groups.send([point.result for point in judged])
-            return False
-        return True
+            with suppress(StopIteration):
+                group = next(groups)
+                while not stop_requested() and (judged := self._judged(group)) is not None:
+                    group = groups.send([point.result for point in judged])
+                return False
+            return self._refine()
 
     def _task(self) -> ExplorationTask:
         return ExplorationTask(
@@ -225,7 +237,7 @@ class Exploration:
             if stop_requested():
                 break
             assert point.architecture is not None
-            here = self.configuration.on_architecture(point.architecture)
+            here = self.first.on_architecture(point.architecture)
             for problem, distinct in self.distinct.items():
                 task = machines[point.index], problem
                 if (known_layer := self._known(task)) is None:
@@ -280,7 +292,7 @@ class Exploration:
         begun: set[Task] = set()
         for task, search in list(todo.items()):
             family = self.families.get(task[0])
-            if family is None or self.unlimited is None:
+            if family is None:
                 now[task] = search
                 continue
             if stop_requested():
@@ -291,26 +303,25 @@ class Exploration:
             first = family.first_like(task[0]), task[1]
             if self._known(best) is None:
                 self.store.keep_machine(family.key, family.best)
-                now[best] = self._unlimited_search(family.best, search.distinct)
-            elif (new := self._shared(task, search, family)) is not None:
-                yield task, new
+                now[best] = self._search_of(search.distinct, self.first, family.best)
+            elif (near := self._shared(task, family)) is not None and near.is_near(2 * self.first_gap):
+                yield task, self._keep_shared(task, near)
                 continue
             elif first == task or self._known(first) is not None:
                 now[task] = search
             else:  # its bound may serve this machine, too
                 self.store.keep_machine(first[0], family.members[first[0]])
-                way = search.configuration.on_architecture(family.members[first[0]])
-                now[first] = LayerSearch(search.distinct, way)
+                now[first] = self._search_of(search.distinct, self.first, family.members[first[0]])
             begun.add(best)
         yield from self._search(now)
 
-    def _unlimited_search(self, machine: Architecture, distinct: DistinctProblem) -> LayerSearch:
-        assert self.unlimited is not None
-        return LayerSearch(distinct, chosen(distinct, self.unlimited[0].on_architecture(machine)))
+    def _search_of(
+        self, distinct: DistinctProblem, way: RunConfiguration, machine: Architecture, start: Loops | None = None
+    ) -> LayerSearch:
+        return LayerSearch(distinct, chosen(distinct, way.on_architecture(machine)), start)
 
-    def _shared(self, task: Task, search: LayerSearch, family: Family) -> FoundLayer | None:
-        """Return and keep the result on a member of a family from those of the others, if it is near their bounds."""
-        assert self.unlimited is not None
+    def _shared(self, task: Task, family: Family) -> Shared | None:
+        """Return the result on a member of a family from those of all members."""
         known = []
         for key, machine in ((family.key, family.best), *family.members.items()):
             layer = self._known((key, task[1]))
@@ -320,24 +331,108 @@ class Exploration:
                 and layer.cycles is not None
                 and (loops := layer.loops())
             ):
-                value = self.record.objective.value(layer.energy_pj, layer.cycles)
-                known.append(Known(machine, loops, value, layer.lower_bound))
-        found = shared(search, known, self.unlimited[1])
-        new = None if found is None else FoundLayer.of(found)
-        if new is not None:
-            self.store.keep(*task, self.record.method, new)
-            mark_result_found()
-            self.searched.add(task)
+                asked = self.gap if self._is_refined((key, task[1])) else self.first_gap
+                proved = (layer.lower_bound or 0.0) * (1 + asked)
+                left = max(1.0, layer.value(self.record.objective) / proved) if proved else 1.0
+                known.append(Known(machine, loops, layer.lower_bound, left, layer.shared_from or machine.name))
+        return shared(self._search_of(self.distinct[task[1]], self.first, family.members[task[0]]), known)
+
+    def _keep_shared(self, task: Task, near: Shared) -> FoundLayer:
+        """Store a result of other machines, joined with what is known; return it."""
+        new, old = FoundLayer.of(near.layer), self._known(task)
+        assert new is not None, "it was not interrupted"
+        if near.machine_name != self.families[task[0]].members[task[0]].name:
+            new = new.model_copy(update={"shared_from": near.machine_name})
+        new = new if old is None else old.joined(new, self.record.objective)
+        self.store.keep(*task, self.record.method, new, replace=True)
+        mark_result_found()
+        self.searched.add(task)
         return new
 
-    def _search(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[Task, FoundLayer]]:
+    def _refine(self) -> bool:
+        """Search the machines that matter up to the gap asked for; return whether all was done.
+
+        These are the front, and machines that may be ahead of it by more than the gap. Of each family with several of them
+        the best machine is searched first, then members as in `_next`, from their mappings. Results have a method of their own
+        in the store, and replace the first ones.
+        """
+        if self.gap >= self.first_gap:
+            return True
+        fresh: set[tuple[str | None, str]] = set()
+        """Families and problems with new results."""
+        family_of = {machine: family.key for machine, family in self.families.items()}
+        while not stop_requested() and not self.interrupted:
+            tasks = self._open()
+            for task in list(tasks):
+                new_there = (family_of.get(task[0]), task[1]) in fresh
+                if new_there and (near := self._shared(task, self.families[task[0]])) is not None:
+                    new = self._keep_shared(task, near)
+                    if near.is_near(self.gap):
+                        self.store.keep(*task, self.refined, new)
+            fresh = set()
+            tasks = self._open()
+            todo: dict[Task, LayerSearch] = {}
+            of_family = Counter(map(family_of.get, {machine for machine, _ in tasks}))
+            for machine, problem in tasks:
+                members = {machine: self.store.architecture(machine)}
+                if (family := self.families.get(machine)) is not None:
+                    first = family.first_like(machine)
+                    members = {first: family.members[first]} | members
+                    if of_family[family.key] > 1:
+                        members = {family.key: family.best} | members
+                key, where = next(
+                    (key, where) for key, where in members.items() if not self._is_refined((key, problem))
+                )
+                known = self._known((key, problem))
+                start = None if known is None else known.loops()
+                todo[key, problem] = self._search_of(self.distinct[problem], self.configuration, where, start)
+            if not todo:
+                return True
+            count = 0
+            for task, found in self._search(todo, self.refined):
+                count += 1
+                fresh.add((family_of.get(task[0], task[0]), task[1]))
+                old = self._known(task)
+                if found.reason is None:
+                    found = found if old is None else found.joined(old, self.record.objective)
+                    self.store.keep(*task, self.record.method, found, replace=True)
+                self._tell(0.0, f"{count} of {len(todo)} searches of machines that matter")
+            if not count and todo:
+                time.sleep(POLL_SECONDS)  # searches of another program
+        return False
+
+    def _is_refined(self, task: Task) -> bool:
+        return self.store.find(*task, self.refined, self.record.objective) is not None
+
+    def _open(self) -> list[Task]:
+        """Return the tasks of machines that matter whose results are wider than the gap asked for, unless they are done."""
+        objective = self.record.objective
+        points = [point for point in self.store.points(self.record) if point.gap(objective) is not None]
+        best = first_of_equals(front(points))
+        ahead = behind(points, best, objective)
+        numbers = {point.index for point in best}
+        matter = [
+            point
+            for point, factor in zip(points, ahead, strict=True)
+            if point.index in numbers or factor > 1 + self.gap
+        ]
+        return [
+            (point.machine, layer.problem)
+            for point in matter
+            for layer, found in point.layers
+            if point.machine is not None
+            and not found.is_within(self.gap, objective)
+            and not self._is_refined((point.machine, layer.problem))
+        ]
+
+    def _search(self, todo: Mapping[Task, LayerSearch], method: str | None = None) -> Iterator[tuple[Task, FoundLayer]]:
         """Yield results of the searches that this program could claim, each written to the store before."""
-        tasks = list(todo)
+        tasks, method = list(todo), method or self.record.method
 
         def wanted(position: int) -> bool:
             task = tasks[position]
             retry = self.retry and task not in self.searched
-            if self.store.claim(*task, self.record.method, retry=retry) != "claimed":
+            if self.store.claim(*task, method, retry=retry) != "claimed":
                 return False
             self.observer.layer_started(self.distinct[task[1]].problem.name)
             return True
@@ -352,7 +447,7 @@ class Exploration:
                 self.interrupted = True
                 return
             self._try_bounds(todo[tasks[position]], layer)
-            self.store.keep(*tasks[position], self.record.method, new)
+            self.store.keep(*tasks[position], method, new)
             mark_result_found()
             self.searched.add(tasks[position])
             yield tasks[position], new

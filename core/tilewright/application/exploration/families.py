@@ -35,11 +35,13 @@ from tilewright.values import grouped
 SIZE = "capacity_words"
 RATES = "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle"
 PRICES = "read_energy_pj", "write_energy_pj", "update_energy_pj", "leakage_pj_per_cycle"
-BEST_OF: dict[str, Callable[[Iterable[float]], float]] = dict.fromkeys((SIZE, *RATES), max) | dict.fromkeys(PRICES, min)
+BEST_OF: dict[str, Callable[[Iterable[float]], float]] = {**dict.fromkeys((SIZE, *RATES), max), **dict.fromkeys(PRICES, min)}
 """Field of a memory in which members of a family may differ -> the best of several values."""
 _TOLD = {"area_um2", "component", "estimates"}
 """Fields of memories without an influence on the costs of a mapping."""
 ROUNDING_FACTOR = 1 - 1e-9
+FIRST_GAP = 0.1
+"""Gap of the first search of each machine: the narrow passes of `optimal` prove that much, in a tenth of the time."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,34 @@ class Family:
 
 @dataclass(frozen=True)
 class Known:
-    """Result on a machine of a family: its mapping, its objective, and a lower bound on that of all mappings."""
+    """Result on a machine of a family: its mapping, and a lower bound on the objective of all mappings.
+
+    `left`: factor by which the search behind the bound missed the gap that it was asked for; at least 1.
+    `machine_name`: the machine whose search proposed the mapping.
+    """
 
     machine: Architecture
     mapping: Mapping
-    value: float
     least: float | None
+    left: float
+    machine_name: str
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Best of the mappings known in a family on another machine.
+
+    `enough` is the bound, times what the search behind it left. So a search that proves little is not repeated.
+    """
+
+    layer: MappedLayer
+    machine_name: str
+    value: float
+    enough: float
+
+    def is_near(self, gap: float) -> bool:
+        """Return whether the mapping is within a gap of the bound, so that the machine needs no search."""
+        return self.value * ROUNDING_FACTOR**2 <= self.enough * (1 + gap)
 
 
 def families(machines: Iterable[Architecture]) -> dict[str, Family]:
@@ -117,22 +141,19 @@ def best_of(machines: Sequence[Architecture]) -> Architecture:
     return next(same, best.model_copy(update={"name": f"best of {len(machines)} like {machines[0].name}"}))
 
 
-def exact(configuration: RunConfiguration) -> tuple[RunConfiguration, float] | None:
-    """Return the configuration without a gap, and the gap; None if none is asked for or searches cannot be shared."""
+def coarse(configuration: RunConfiguration) -> tuple[RunConfiguration, float, float] | None:
+    """Return the configuration of first searches with its gap, and the gap asked for; None if no searches can be shared."""
     mapper, model = configuration.mapper_record, configuration.model.record
     gap = mapper.options.get("gap")
     if not gap or configuration.constraints.uneven or claimant(mapper) is not None or claimant(model) is not None:
         return None
-    built = installed().make(MapperSpec, mapper.name, {**mapper.options, "gap": 0.0})
-    return dataclasses.replace(configuration, mapper=built), float(gap)
+    first = max(float(gap), FIRST_GAP)
+    built = installed().make(MapperSpec, mapper.name, {**mapper.options, "gap": first})
+    return dataclasses.replace(configuration, mapper=built), first, float(gap)
 
 
-def shared(search: LayerSearch, known: Sequence[Known], gap: float) -> MappedLayer | None:
-    """Return the best of the mappings known in a family if it is near the bounds of better machines, else None.
-
-    Near is within the gap of the bound, times what the search on that better machine left between its result and its bound. So a
-    search that proves little is not repeated.
-    """
+def shared(search: LayerSearch, known: Sequence[Known]) -> Shared | None:
+    """Return the best of the mappings known in a family, with the highest bound of better machines; None if none is legal."""
     began = time.process_time()
     distinct, way = search.distinct, search.configuration
     space, constrained, evaluator = bound(distinct, way)
@@ -142,20 +163,22 @@ def shared(search: LayerSearch, known: Sequence[Known], gap: float) -> MappedLay
             there, _, ideal = bound(distinct, way.on_architecture(one.machine))
             raised = bound_from(one.least, (there, ideal), (space, evaluator), way.objective)
             if raised is not None and raised > low:
-                low, left = raised, one.value / one.least if one.least else 1.0
-    mappings = [mapping for mapping in dict.fromkeys(one.mapping for one in known) if legality(space.problem, space.architecture, mapping)]  # fmt: skip
+                low, left = raised, one.left
+    names = {one.mapping: one.machine_name for one in reversed(known)}
+    mappings = [mapping for mapping in names if legality(space.problem, space.architecture, mapping)]
     costs = [float(evaluator.evaluate(mapping).within(way.most_cycles).of(way.objective)[0]) for mapping in mappings]
     value = min(costs, default=math.inf)
-    if not value * ROUNDING_FACTOR**2 <= low * left * (1 + gap):
+    if math.isinf(value):
         return None
     best = mappings[costs.index(value)]
     report = explain(way.model, evaluator, space.problem, space.architecture, best)
     seconds = time.process_time() - began
     result = Result(
         best=best, value=value, evaluated=len(mappings), valid=len(mappings), rejected=0, stop="finished", cpu_seconds=seconds,
-        wall_seconds=seconds, seed=way.seed, lower_bound=min(low, value), objective=way.objective,
+        wall_seconds=seconds, seed=way.seed, lower_bound=min(low, value) if low > 0 else None, objective=way.objective,
     )  # fmt: skip
-    return MappedLayer(distinct, space.architecture, result, report, None, constrained)
+    layer = MappedLayer(distinct, space.architecture, result, report, None, constrained)
+    return Shared(layer, names[best], value, low * left)
 
 
 def is_as_good(one: Architecture, other: Architecture) -> bool:

@@ -17,6 +17,7 @@ from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.network import MappedLayer
 from tilewright.digests import of_data, of_search
 from tilewright.plugin.guard.figures import may_bound
+from tilewright.plugin.result import PROOF_TOLERANCE, gap_of
 from tilewright.plugin.strategy import PointResult
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
@@ -28,6 +29,7 @@ Figure = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
 """Figure of one layer, bounded so that sums and products over a workload stay finite."""
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
 """Integer in the range of SQLite."""
+PROVED = 1 - PROOF_TOLERANCE
 Outcome = Literal["searched", "refused", "bounded"]
 """Outcome of a point: layers searched; no valid machine; not searched because another point beats its lower bounds."""
 
@@ -36,6 +38,7 @@ class FoundLayer(Model):
     """Result for one problem on one machine: figures of the best mapping, or the reason why there is none.
 
     `places`: pJ by component. `binds`: the limit that binds most cycles. `mapping`: entries of the mapping file.
+    `shared_from`: the machine whose search proposed the mapping, if it was not searched here.
     """
 
     energy_pj: Figure | None = None
@@ -50,6 +53,7 @@ class FoundLayer(Model):
     places: FrozenDict[str, Figure] = FrozenDict()
     mapping: FrozenDict[str, Any] | None = None
     reason: str | None = None
+    shared_from: str | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -90,6 +94,26 @@ class FoundLayer(Model):
             if not may_bound(self.lower_bound, objective.value(self.energy_pj, self.cycles)):
                 raise ValueError("the bound is above the value")
         return self
+
+    def value(self, objective: Objective) -> float:
+        """Return the objective; inf without a mapping."""
+        return (
+            math.inf if self.energy_pj is None or self.cycles is None else objective.value(self.energy_pj, self.cycles)
+        )
+
+    def gap(self, objective: Objective) -> float | None:
+        """Return (objective - bound) / objective; None without a mapping or a bound."""
+        return None if self.reason is not None else gap_of(self.value(objective), self.lower_bound)
+
+    def is_within(self, gap: float, objective: Objective) -> bool:
+        """Return whether the objective exceeds the bound by a gap at most."""
+        return self.lower_bound is not None and self.value(objective) * PROVED <= self.lower_bound * (1 + gap)
+
+    def joined(self, other: FoundLayer, objective: Objective) -> FoundLayer:
+        """Return the better of two results, with the higher bound of both."""
+        best = min(self, other, key=lambda one: one.value(objective))
+        low = max((one.lower_bound for one in (self, other) if one.lower_bound is not None), default=None)
+        return best.model_copy(update={"lower_bound": None if low is None else min(low, best.value(objective))})
 
     def loops(self) -> MappingOfLoops | None:
         """Return the mapping; None if there is none. Raises ValueError: the stored data is no mapping."""
@@ -217,6 +241,30 @@ class ExploredPoint:
         """Return the value of the objective for the whole workload; EDP is total energy x total cycles."""
         return self.result.of(Objective.named(objective))
 
+    def gap(self, objective: Objective) -> float | None:
+        """Return the widest gap of its layers; None if one has none."""
+        gaps = [result.gap(objective) for _, result in self.layers]
+        known = [gap for gap in gaps if gap is not None]
+        return max(known) if known and len(known) == len(gaps) else None
+
+    @property
+    def shared_layers(self) -> int:
+        """Number of layers whose mappings were found on other machines."""
+        return sum(result.shared_from is not None for _, result in self.layers)
+
+    def mean(self, objective: Objective) -> tuple[float, float]:
+        """Return the objectives of the layers, and their bounds (0: one has none), as one: the sum of roots, to their power.
+
+        The roots are as many as the powers of energy and cycles together, so energy and cycles are sums. It is at most the
+        objective of the totals (Hölder).
+        """
+        roots = sum(objective.powers)
+        sums = [0.0, 0.0]
+        for layer, result in self._all:
+            for number, figure in enumerate((result.value(objective), result.lower_bound or 0.0)):
+                sums[number] += layer.count * figure ** (1 / roots)
+        return sums[0] ** roots, sums[1] ** roots
+
     @property
     def told(self) -> str | None:
         """Reason why there are no figures."""
@@ -233,6 +281,28 @@ def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
         for point, mine in zip(finite, costs, strict=True)
         if not ((costs <= mine).all(axis=1) & (costs < mine).any(axis=1)).any()
     )
+
+
+def first_of_equals(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
+    """Return of points with equal costs the one with the smallest memories."""
+    smallest = dict[tuple[float, float, float], ExploredPoint]()
+    for point in sorted(points, key=lambda point: point.memory_bits):
+        smallest.setdefault(point.costs, point)
+    return tuple(point for point in points if smallest[point.costs] is point)
+
+
+def behind(points: Sequence[ExploredPoint], best: Sequence[ExploredPoint], objective: Objective) -> list[float]:
+    """Return how far each point may be ahead of some best ones: the least factor by which one that is not larger costs more.
+
+    Costs are the `mean` of `best`, and its bound at the point. inf: a layer has no bound.
+    """
+    front = np.array([(point.costs[2], point.mean(objective)[0]) for point in best]).reshape(-1, 2)
+    found = []
+    for point in points:
+        cost = front[front[:, 0] <= point.costs[2], 1].min(initial=math.inf)
+        low = point.mean(objective)[1]
+        found.append(float(cost / low) if low else math.inf)
+    return found
 
 
 def machine_key(architecture: Architecture) -> str:

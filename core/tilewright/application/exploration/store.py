@@ -39,7 +39,7 @@ CHECKPOINT_SECONDS = 30.0
 """Maximum time before results move from SQLite's log to the main file, while new ones arrive."""
 _TEXT, _NEEDED, _INTEGER, _REAL = "TEXT", "TEXT NOT NULL", "INTEGER NOT NULL", "REAL"
 SCHEMA = Schema(
-    "store of explorations", application=0x7411E516, version=2, stays_open=True,
+    "store of explorations", application=0x7411E516, version=3, stays_open=True,
     rows=(
         Table("machines", {"machine": _NEEDED, "name": _NEEDED, "area_um2": _REAL, "architecture": _NEEDED}, ("machine",)),
         Table("problems", {"problem": _NEEDED, "name": _NEEDED, "macs": _INTEGER, "definition": _NEEDED}, ("problem",)),
@@ -49,7 +49,7 @@ SCHEMA = Schema(
             {
                 "machine": _NEEDED, "problem": _NEEDED, "method": _NEEDED, "energy_pj": _REAL, "cycles": "INTEGER", "utilization": _REAL,
                 "lower_bound": _REAL, "stop": _TEXT, "evaluated": _INTEGER, "valid": _INTEGER, "cpu_seconds": "REAL NOT NULL", "binds": _TEXT,
-                "places": _NEEDED, "mapping": _TEXT, "reason": _TEXT, "tilewright": _NEEDED, "written": _NEEDED,
+                "places": _NEEDED, "mapping": _TEXT, "reason": _TEXT, "shared_from": _TEXT, "tilewright": _NEEDED, "written": _NEEDED,
             },
             ("machine", "problem", "method"),
         ),
@@ -85,7 +85,7 @@ SCHEMA = Schema(
     made="`tilewright explore --store FILE` writes a store to a new file; `report` also takes a folder of `tilewright map -o FOLDER`",
     mended="the command that wrote it, `tilewright explore` with the same words, takes damaged rows out and searches them again",
 )  # fmt: skip
-"""Version 1 had no checksums."""
+"""Version 1 had no checksums, version 2 no `shared_from`."""
 Claimed = Literal["claimed", "claimed by another", "found"]
 _FOUND = tuple(FoundLayer.model_fields)
 _JSON = ("places", "mapping")
@@ -174,13 +174,13 @@ class Store:
         """Write a machine under its key. Raises OutputError."""
         self._put_new("machines", machine=key, name=architecture.name, area_um2=architecture.area_um2, architecture=architecture.model_dump_json())  # fmt: skip
 
-    def keep(self, machine: str, problem: str, method: str, found: FoundLayer) -> None:
-        """Write a result and end its claim. A failure is replaced, another result stays. Raises OutputError."""
+    def keep(self, machine: str, problem: str, method: str, found: FoundLayer, *, replace: bool = False) -> None:
+        """Write a result and end its claim. A failure is replaced, another result stays unless `replace`. Raises OutputError."""
         data = found.model_dump(mode="json")
         row = {name: json.dumps(data[name]) if name in _JSON and data[name] is not None else data[name] for name in _FOUND}  # fmt: skip
         key = machine, problem, method
         with self._base.changing():
-            if not self._base.run(f"SELECT 1 FROM results WHERE {_KEY} AND reason IS NULL", *key):
+            if replace or not self._base.run(f"SELECT 1 FROM results WHERE {_KEY} AND reason IS NULL", *key):
                 self._base.put("results", machine=machine, problem=problem, method=method, **row, tilewright=__version__, written=_now())  # fmt: skip
             self._claims.end(*key)
         if time.monotonic() > self._moved + CHECKPOINT_SECONDS:

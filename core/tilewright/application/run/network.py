@@ -38,6 +38,7 @@ from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
 from tilewright.schema.mapped import BoundMapping, PluginRecord
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import DistinctProblem, Workload
 
@@ -232,10 +233,11 @@ def observed(searches: Sequence[LayerSearch], architecture: str | None = None) -
 
 @dataclass(frozen=True)
 class LayerSearch:
-    """One problem, and the configuration of its search."""
+    """One problem, and the configuration of its search; `start` is a mapping that the search has to improve on."""
 
     distinct: DistinctProblem
     configuration: RunConfiguration
+    start: Mapping | None = None
 
 
 Search = TypeVar("Search", bound=LayerSearch)
@@ -275,7 +277,7 @@ def map_each(
                 return
             if not wanted(index):
                 continue
-            layer = map_problem(one.distinct, one.configuration, on_progress)
+            layer = map_problem(one.distinct, one.configuration, on_progress, one.start)
             yield index, layer
             if layer.interrupted:
                 return
@@ -327,7 +329,7 @@ def in_workers(
 
 
 def _map_in_process(one: LayerSearch, on_progress: Watcher) -> MappedLayer:
-    return map_problem(one.distinct, one.configuration, lambda _, progress: on_progress(progress))
+    return map_problem(one.distinct, one.configuration, lambda _, progress: on_progress(progress), one.start)
 
 
 def _rescued(one: LayerSearch, known: Interim, error: PluginError | None) -> MappedLayer | None:
@@ -379,14 +381,20 @@ def _report_of(best: Incumbent, space: MapSpace, model: BuiltModel) -> Report:
 
 
 def map_problem(
-    distinct: DistinctProblem, configuration: RunConfiguration, on_progress: Watch | None = None
+    distinct: DistinctProblem,
+    configuration: RunConfiguration,
+    on_progress: Watch | None = None,
+    start: Mapping | None = None,
 ) -> MappedLayer:
-    """Search the best mapping of one problem."""
+    """Search the best mapping of one problem; a valid `start` is the result if no better one is found."""
     try:
         space, constrained, evaluator = bound(distinct, configuration)
         spaces = spaces_of(space, configuration)
     except TilewrightError as error:
         return MappedLayer(distinct, error=error)
+    known = math.inf
+    if start is not None and legality(space.problem, space.architecture, start):
+        known = float(evaluator.evaluate(start).within(configuration.most_cycles).of(configuration.objective)[0])
     result = search_union(
         configuration.mapper,
         [Task(part, configuration.objective, configuration.most_cycles) for part in spaces],
@@ -394,7 +402,10 @@ def map_problem(
         configuration.budget,
         seed=configuration.seed,
         on_progress=None if on_progress is None else lambda progress: on_progress(distinct, progress),
+        known=known,
     )
+    if result.best is None and result.error is None and math.isfinite(known):
+        result = dataclasses.replace(result, best=start, value=known, valid=1)
     report, failure = None, result.error
     if result.best is not None:
         report = explain(configuration.model, evaluator, space.problem, space.architecture, result.best)

@@ -21,14 +21,18 @@ def search_union(
     *,
     seed: int = 0,
     on_progress: Watcher | None = None,
+    known: float = math.inf,
 ) -> Result:
     """Search the map spaces of several tasks in their order, and return the best mapping of all.
 
     Each search gets an equal share of the time and the evaluations that are left, and the objective of the best mapping
     so far. The lower bound is the lowest of the searches; without all of them there is none.
+
+    Args:
+        known: Objective of a mapping from elsewhere; only better ones are recorded.
     """
     if len(tasks) == 1:
-        return search(mapper, tasks[0], evaluator, budget, seed=seed, on_progress=on_progress)
+        return search(mapper, tasks[0], evaluator, budget, seed=seed, on_progress=on_progress, known=known)
     results: list[Result] = []
     for number, task in enumerate(tasks):
         before = _Joined(results)
@@ -36,7 +40,9 @@ def search_union(
         if share is None:
             break
         watcher = None if on_progress is None else before.watcher(on_progress, budget)
-        results.append(search(mapper, task, evaluator, share, seed=seed, on_progress=watcher, known=before.value))
+        results.append(
+            search(mapper, task, evaluator, share, seed=seed, on_progress=watcher, known=min(known, before.value))
+        )
         if stop_requested() or results[-1].stop in ("cancelled", "failed"):
             break
     return _Joined(results).result(len(tasks))

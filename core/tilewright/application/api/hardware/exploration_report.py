@@ -14,9 +14,10 @@ from tilewright.application.api.hardware.spaces import choice_columns
 from tilewright.application.api.plots import ExplorationPlots
 from tilewright.application.documents.hardware import ExploredRow, ExploreOutput
 from tilewright.application.documents.listings import ErrorData
-from tilewright.application.exploration.records import ExplorationRecord, ExploredPoint, front
+from tilewright.application.exploration.records import ExplorationRecord, ExploredPoint, behind, first_of_equals, front
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.files import write_text
+from tilewright.plugin.result import percent
 from tilewright.reports.costs import COSTS
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.claimants import claimant
@@ -67,10 +68,7 @@ class ExplorationReport(Tabular):
     @cached_property
     def front(self) -> tuple[ExploredPoint, ...]:
         """Pareto-optimal points in energy, cycles and area (if known); of equal ones, that with the smallest memories."""
-        smallest = dict[tuple[float, float, float], ExploredPoint]()
-        for point in front(self.found):
-            smallest.setdefault(point.costs, point)
-        return tuple(smallest.values())
+        return first_of_equals(front(self.found))
 
     @property
     def claimed_by(self) -> str | None:
@@ -80,12 +78,22 @@ class ExplorationReport(Tabular):
     def _plugin(self, kind: str) -> PluginRecord:
         return PluginRecord.model_validate(dict(self.record.methods[kind]))
 
+    @cached_property
+    def behind(self) -> float | None:
+        """How far the front is behind at most: relative to the bound of each machine, in the `mean` over its layers.
+
+        Some machine of the front is not larger, and costs no more by that part. None: a layer has no bound.
+        """
+        most = max(behind(self.found, self.front, self.record.objective), default=math.inf)
+        return most - 1 if math.isfinite(most) else None
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per point."""
         best = {point.index for point in self.front}
         return [
             {"point": point.index, **point.values}
             | COSTS.data("explore", point)
+            | {"gap": point.gap(self.record.objective), "shared_layers": point.shared_layers}
             | {"on_front": point.index in best, "outcome": point.outcome, "reason": point.told}
             for point in self.points
         ]
@@ -97,6 +105,7 @@ class ExplorationReport(Tabular):
             | attributes(layer, "sizes count macs")
             | COSTS.data("explore, layers", found)
             | attributes(found, "lower_bound stop evaluated cpu_seconds binds reason")
+            | {"gap": found.gap(self.record.objective), "shared_from": found.shared_from}
             | {"claimed_by": self.claimed_by if found.lower_bound is not None else None}
             | {f"{place}_pj": energy for place, energy in found.places.items()}
             for point in self.points
@@ -148,6 +157,7 @@ class ExplorationReport(Tabular):
         ]
         if equal := len(front(found)) - len(best):
             lines.append(f"  {equal:,} cost the same as one on the front, with memories of the same size or larger")
+        lines += self._proofs()
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
         if not (self.is_sweep and best):  # the table of all points has the reasons
             lines += [f"  {count:,} without: {why}" for why, count in self.without()]
@@ -169,6 +179,32 @@ class ExplorationReport(Tabular):
             return [*lines, "", Table.of(marked, self.points, "all points, in their order")]
         title = f"the front, least {record.objective} ({record.objective.unit}) first"
         return [*lines, "", Table.of(columns, sorted(best, key=lambda point: point.of(record.objective)), title)]
+
+    def _proofs(self) -> list[str]:
+        """Return lines on shared results and gaps of layers, and on that of the front."""
+        objective, lines = self.record.objective, []
+        if shared := sum(point.shared_layers for point in self.found):
+            lines.append(
+                f"  {shared:,} of {sum(len(point.layers) for point in self.found):,} mappings were found on other machines; export --layers names them"
+            )
+        on_front = {point.index for point in self.front}
+        asked = float(self._plugin("mapper").options.get("gap") or 0.0)
+        for where, points in (
+            ("the front", self.front),
+            ("other machines", [p for p in self.found if p.index not in on_front]),
+        ):
+            layers = [layer for point in points for _, layer in point.layers]
+            wide = [layer for layer in layers if not layer.is_within(asked, objective)]
+            if any(layer.lower_bound is None for layer in layers) or not (asked or wide):
+                continue
+            told = f"  proved on {where}: {len(layers) - len(wide):,} of {len(layers):,} mappings to {percent(asked)}"
+            widest = max((layer.gap(objective) or 0.0 for layer in wide), default=0.0)
+            lines.append(told + (f", the others to {percent(widest)} or less" if wide else ""))
+        if asked and self.behind is not None:
+            lines.append(
+                f"  no machine with mappings has a lower {objective.title} than a machine of the front that is not larger, by more than {percent(self.behind)}"
+            )
+        return lines
 
     @property
     def is_sweep(self) -> bool:
