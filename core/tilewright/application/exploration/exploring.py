@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from tilewright.application.exploration.bounds import least, least_of_workload
-from tilewright.application.exploration.families import Family, Known, Shared, coarse, families, shared
+from tilewright.application.exploration.families import Family, Known, Shared, Side, coarse, families, shared
 from tilewright.application.exploration.joint import map_together
 from tilewright.application.exploration.pace import Pace
 from tilewright.application.exploration.records import (
@@ -38,6 +38,7 @@ from tilewright.application.run.network import (
     Engine,
     LayerSearch,
     MappedLayer,
+    bound,
     chosen,
     needs_process,
     observed,
@@ -64,6 +65,8 @@ SHORTER = "--gap 5% shares searches, --seconds ends them earlier, --points tries
 """How to shorten an exploration."""
 ROUND = 16
 """Searches for families in a round, from which on no further family begins: few, so that the first points come early."""
+SIDES = 4096
+"""Map spaces of machines that are kept for the next member of a family."""
 POLL_SECONDS = 0.2
 """Between two looks for results of another program that uses the store."""
 Task = tuple[str, str]
@@ -108,6 +111,11 @@ class Exploration:
         sharing = coarse(self.configuration) if self.shares else None
         if sharing is not None:
             self.families = families(one for point in map(self.point, self.shares) if (one := point.architecture))
+        self.machines = {family.key: family.best for family in self.families.values()}
+        """Machines of families and their best ones, by their keys."""
+        for family in self.families.values():
+            self.machines |= family.members
+        self._side = lru_cache(SIDES)(self._side_of)
         self.first = self.configuration
         """Configuration of the first search of each machine."""
         self.first_gap = self.gap = 0.0
@@ -334,8 +342,14 @@ class Exploration:
                 asked = self.gap if self._is_refined((key, task[1])) else self.first_gap
                 proved = (layer.lower_bound or 0.0) * (1 + asked)
                 left = max(1.0, layer.value(self.record.objective) / proved) if proved else 1.0
-                known.append(Known(machine, loops, layer.lower_bound, left, layer.shared_from or machine.name))
+                side = partial(self._side, key, task[1])
+                known.append(Known(machine, loops, layer.lower_bound, left, layer.shared_from or machine.name, side))
         return shared(self._search_of(self.distinct[task[1]], self.first, family.members[task[0]]), known)
+
+    def _side_of(self, machine: str, problem: str) -> Side:
+        search = self._search_of(self.distinct[problem], self.first, self.machines[machine])
+        space, _, evaluator = bound(search.distinct, search.configuration)
+        return Side.of(space, evaluator)
 
     def _keep_shared(self, task: Task, near: Shared) -> FoundLayer:
         """Store a result of other machines, joined with what is known; return it."""

@@ -23,7 +23,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.registry import installed
-from tilewright.plugin.relaxed import least_of
+from tilewright.plugin.relaxed import Least, least_of
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import MapperSpec
 from tilewright.schema.architecture import Architecture, Memory
@@ -35,7 +35,10 @@ from tilewright.values import grouped
 SIZE = "capacity_words"
 RATES = "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle"
 PRICES = "read_energy_pj", "write_energy_pj", "update_energy_pj", "leakage_pj_per_cycle"
-BEST_OF: dict[str, Callable[[Iterable[float]], float]] = {**dict.fromkeys((SIZE, *RATES), max), **dict.fromkeys(PRICES, min)}
+BEST_OF: dict[str, Callable[[Iterable[float]], float]] = {
+    **dict.fromkeys((SIZE, *RATES), max),
+    **dict.fromkeys(PRICES, min),
+}
 """Field of a memory in which members of a family may differ -> the best of several values."""
 _TOLD = {"area_um2", "component", "estimates"}
 """Fields of memories without an influence on the costs of a mapping."""
@@ -67,7 +70,7 @@ class Family:
 class Known:
     """Result on a machine of a family: its mapping, and a lower bound on the objective of all mappings.
 
-    `left`: factor by which the search behind the bound missed the gap that it was asked for; at least 1.
+    `side` gives the map space there. `left`: factor by which the search behind the bound missed the gap that it was asked for; at least 1.
     `machine_name`: the machine whose search proposed the mapping.
     """
 
@@ -76,6 +79,21 @@ class Known:
     least: float | None
     left: float
     machine_name: str
+    side: Callable[[], Side]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A map space on a machine, with lower bounds on energy in pJ and cycles; None: the model has none that are linear in prices."""
+
+    space: MapSpace
+    least: Least | None
+
+    @classmethod
+    def of(cls, space: MapSpace, evaluator: Evaluator) -> Side:
+        """Return the side of a bound evaluator. Raises PluginError: the relaxation is invalid."""
+        relaxation = evaluator.relaxation(space.skeleton, space.keeps) if isinstance(evaluator, Relaxable) else None
+        return cls(space, least_of(space, evaluator) if relaxation is not None and relaxation.linear else None)
 
 
 @dataclass(frozen=True)
@@ -157,11 +175,10 @@ def shared(search: LayerSearch, known: Sequence[Known]) -> Shared | None:
     began = time.process_time()
     distinct, way = search.distinct, search.configuration
     space, constrained, evaluator = bound(distinct, way)
-    low, left = -math.inf, 1.0
+    low, left, here = -math.inf, 1.0, Side.of(space, evaluator)
     for one in known:
         if one.least is not None and is_as_good(one.machine, way.architecture):
-            there, _, ideal = bound(distinct, way.on_architecture(one.machine))
-            raised = bound_from(one.least, (there, ideal), (space, evaluator), way.objective)
+            raised = bound_from(one.least, one.side(), here, way.objective)
             if raised is not None and raised > low:
                 low, left = raised, one.left
     names = {one.mapping: one.machine_name for one in reversed(known)}
@@ -190,25 +207,21 @@ def is_as_good(one: Architecture, other: Architecture) -> bool:
     )
 
 
-def bound_from(
-    least: float, best: tuple[MapSpace, Evaluator], here: tuple[MapSpace, Evaluator], objective: Objective
-) -> float | None:
+def bound_from(least: float, best: Side, here: Side, objective: Objective) -> float | None:
     """Return a lower bound on the objective of all mappings of a space, from one on a machine with better memories.
 
     Every mapping here is one there, needs as many accesses, and takes as many cycles or more. It costs more by the difference
     of prices, for the accesses that all mappings need (docs/spaces.md, "Shared searches").
     None: the spaces or the model do not allow that.
     """
-    (there, ideal), (space, evaluator) = best, here
+    there, space = best.space, here.space
+    if best.least is None or here.least is None:
+        return None
     if (there.slots, there.skeleton, there.rules) != (space.slots, space.skeleton, space.rules):
         return None
     if not all((a == b).all() for a, b in zip(there.keeps, space.keeps, strict=True)):
         return None
-    for one, model in (best, here):
-        relaxation = model.relaxation(one.skeleton, one.keeps) if isinstance(model, Relaxable) else None
-        if relaxation is None or not relaxation.linear:
-            return None
-    (more, _), (less, cycles) = least_of(space, evaluator), least_of(there, ideal)
+    (more, _), (less, cycles) = here.least, best.least
     rise = objective.value(more, cycles) - objective.value(less, cycles)
     return (least + max(0.0, rise)) * ROUNDING_FACTOR
 

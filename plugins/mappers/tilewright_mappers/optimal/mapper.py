@@ -94,7 +94,8 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
     # narrow passes find mappings; their incumbent makes the cutoff of the last passes low
     widths = sorted({min(width, widest) for width in (*WARMUP_WIDTHS, widest)})
     for width, relaxed in [*((width, False) for width in widths), (widest, True)]:
-        if width == WARMUP_WIDTHS[-1] < widest and bound < best * WORTH_WIDENING:
+        unchanged = math.isfinite(run.known) and best == run.known  # a good start makes the cutoff low already
+        if width == WARMUP_WIDTHS[-1] < widest and (unchanged or bound < best * WORTH_WIDENING):
             continue
         if relaxed:  # more dominance leaves fewer states, so it may prove more of what was truncated
             if truncation_bound >= best * NEARLY_PROVED or not instance.may_relax:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.application.exploration.families import best_of, bound_from, families, is_as_good
+from tilewright.application.exploration.families import Side, best_of, bound_from, families, is_as_good
 from tilewright.application.exploration.records import machine_key
 from tilewright.application.run.search import search
 from tilewright.plugin import Budget, CostModel, installed
@@ -96,7 +96,8 @@ def test_the_bound_of_a_family_holds_on_each_member(problem: str, named: str) ->
     there = tw.space(problem, best, constraints="none")
     for machine in machines():
         space = tw.space(problem, machine, constraints="none")
-        low = bound_from(known, (there, model.bind(there.problem, best)), (space, model.bind(space.problem, machine)), objective)  # fmt: skip
+        sides = Side.of(there, model.bind(there.problem, best)), Side.of(space, model.bind(space.problem, machine))
+        low = bound_from(known, *sides, objective)
         assert low is not None
         assert known * (1 - 1e-8) <= low <= least(problem, machine, objective)
 
@@ -107,8 +108,8 @@ def test_other_spaces_and_models_without_linear_costs_give_no_bound() -> None:
 
     def bounded(problem: str, model: CostModel) -> bool:
         space, there = tw.space(problem, one, constraints="none"), tw.space(PRODUCT, other, constraints="none")
-        pairs = (there, model.bind(there.problem, other)), (space, model.bind(space.problem, one))
-        return bound_from(1.0, *pairs, Objective.named("edp")) is not None
+        sides = Side.of(there, model.bind(there.problem, other)), Side.of(space, model.bind(space.problem, one))
+        return bound_from(1.0, *sides, Objective.named("edp")) is not None
 
     assert bounded(PRODUCT, linear)
     assert not bounded("nk,km->nm; n=4 k=6 m=8", linear) and not bounded(PRODUCT, unknown)
