@@ -20,6 +20,7 @@ from tilewright.application.exploration.families import Family, Known, Shared, S
 from tilewright.application.exploration.joint import map_together
 from tilewright.application.exploration.pace import Pace
 from tilewright.application.exploration.records import (
+    PROVED,
     ExplorationRecord,
     ExploredPoint,
     FoundLayer,
@@ -312,7 +313,7 @@ class Exploration:
             if self._known(best) is None:
                 self.store.keep_machine(family.key, family.best)
                 now[best] = self._search_of(search.distinct, self.first, family.best)
-            elif (near := self._shared(task, family)) is not None and near.is_near(2 * self.first_gap):
+            elif (near := self._shared(task, family, search)) is not None and near.is_near(2 * self.first_gap):
                 yield task, self._keep_shared(task, near)
                 continue
             elif first == task or self._known(first) is not None:
@@ -326,9 +327,9 @@ class Exploration:
     def _search_of(
         self, distinct: DistinctProblem, way: RunConfiguration, machine: Architecture, start: Loops | None = None
     ) -> LayerSearch:
-        return LayerSearch(distinct, chosen(distinct, way.on_architecture(machine)), start)
+        return LayerSearch(distinct, chosen(distinct, way.on_architecture(machine)), start=start)
 
-    def _shared(self, task: Task, family: Family) -> Shared | None:
+    def _shared(self, task: Task, family: Family, search: LayerSearch) -> Shared | None:
         """Return the result on a member of a family from those of all members."""
         known = []
         for key, machine in ((family.key, family.best), *family.members.items()):
@@ -344,7 +345,7 @@ class Exploration:
                 left = max(1.0, layer.value(self.record.objective) / proved) if proved else 1.0
                 side = partial(self._side, key, task[1])
                 known.append(Known(machine, loops, layer.lower_bound, left, layer.shared_from or machine.name, side))
-        return shared(self._search_of(self.distinct[task[1]], self.first, family.members[task[0]]), known)
+        return shared(search, known)
 
     def _side_of(self, machine: str, problem: str) -> Side:
         search = self._search_of(self.distinct[problem], self.first, self.machines[machine])
@@ -352,7 +353,7 @@ class Exploration:
         return Side.of(space, evaluator)
 
     def _keep_shared(self, task: Task, near: Shared) -> FoundLayer:
-        """Store a result of other machines, joined with what is known; return it."""
+        """Store a result of other machines, joined with the earlier one; return it."""
         new, old = FoundLayer.of(near.layer), self._known(task)
         assert new is not None, "it was not interrupted"
         if near.machine_name != self.families[task[0]].members[task[0]].name:
@@ -377,9 +378,11 @@ class Exploration:
         family_of = {machine: family.key for machine, family in self.families.items()}
         while not stop_requested() and not self.interrupted:
             tasks = self._open()
-            for task in list(tasks):
-                new_there = (family_of.get(task[0]), task[1]) in fresh
-                if new_there and (near := self._shared(task, self.families[task[0]])) is not None:
+            for task in tasks:
+                if (family_of.get(task[0]), task[1]) not in fresh:
+                    continue
+                search = self._search_of(self.distinct[task[1]], self.first, self.machines[task[0]])
+                if (near := self._shared(task, self.families[task[0]], search)) is not None:
                     new = self._keep_shared(task, near)
                     if near.is_near(self.gap):
                         self.store.keep(*task, self.refined, new)
@@ -408,7 +411,7 @@ class Exploration:
                 fresh.add((family_of.get(task[0], task[0]), task[1]))
                 old = self._known(task)
                 if found.reason is None:
-                    found = found if old is None else found.joined(old, self.record.objective)
+                    found = found if old is None else old.joined(found, self.record.objective)
                     self.store.keep(*task, self.record.method, found, replace=True)
                 self._tell(0.0, f"{count} of {len(todo)} searches of machines that matter")
             if not count and todo:
@@ -428,7 +431,7 @@ class Exploration:
         matter = [
             point
             for point, factor in zip(points, ahead, strict=True)
-            if point.index in numbers or factor > 1 + self.gap
+            if point.index in numbers or factor * PROVED > 1 + self.gap
         ]
         return [
             (point.machine, layer.problem)

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from tilewright.application.run.accepted import accepted, narrowed_space
@@ -237,7 +237,7 @@ class LayerSearch:
 
     distinct: DistinctProblem
     configuration: RunConfiguration
-    start: Mapping | None = None
+    start: Mapping | None = field(default=None, kw_only=True)
 
 
 Search = TypeVar("Search", bound=LayerSearch)

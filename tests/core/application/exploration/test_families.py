@@ -1,6 +1,7 @@
 """Families of machines: the bound of the best machine holds on each member, and shared results are within the gap."""
 
-import itertools
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.application.exploration.families import Side, best_of, bound_from, families, is_as_good
-from tilewright.application.exploration.records import machine_key
+from tilewright.application.exploration.records import ExploredPoint, FoundLayer, LayerRecord, behind, machine_key
+from tilewright.application.run.network import map_problem
 from tilewright.application.run.search import search
 from tilewright.plugin import Budget, CostModel, installed
 from tilewright.plugin.mapper import Task
@@ -116,15 +118,44 @@ def test_other_spaces_and_models_without_linear_costs_give_no_bound() -> None:
 
 
 @pytest.mark.process
-def test_an_exploration_with_a_gap_shares_searches_and_stays_within_the_gap(tmp_path: Path) -> None:
-    store = tmp_path / "store.sqlite"
-    whole = tw.explore(PRODUCT, SPACE, bounds=False, mapper="optimal", cache=False, progress=False)
-    shared = tw.explore(PRODUCT, SPACE, bounds=False, mapper="optimal", gap=0.05, store=store, progress=False)
-    again = tw.explore(PRODUCT, SPACE, bounds=False, mapper="optimal", gap=0.05, store=store, progress=False)
+def test_an_exploration_with_a_gap_shares_searches_and_proves_its_front(tmp_path: Path) -> None:
+    store, both = tmp_path / "store.sqlite", [PRODUCT, WINDOWS]
+    exact = tw.explore(both, SPACE, bounds=False, mapper="optimal", cache=False, progress=False)
+    shared = tw.explore(both, SPACE, bounds=False, mapper="optimal", gap=0.05, store=store, progress=False)
+    again = tw.explore(both, SPACE, bounds=False, mapper="optimal", gap=0.05, store=store, progress=False)
+    edp = shared.record.objective
 
     assert shared.rows() == again.rows() and all(point.cached for point in again.found)
-    for one, other in itertools.zip_longest(whole.rows(), shared.rows()):
-        assert one["edp"] * (1 - 1e-9) <= other["edp"] <= one["edp"] * 1.05 * (1 + 1e-9)
-    layers = [layer for point in shared.found for _, layer in point.layers]
-    assert any(layer.evaluated < 10 for layer in layers)  # found elsewhere
-    assert all(layer.lower_bound is not None for layer in layers)
+    assert [row["gap"] for row in tw.explored(store).rows()] == [point.gap(edp) for point in shared.points]
+    for one, other in zip(exact.points, shared.points, strict=True):
+        for (_, best), (_, layer) in zip(one.layers, other.layers, strict=True):
+            assert layer.lower_bound is not None
+            assert layer.lower_bound * (1 - 1e-9) <= best.value(edp) <= layer.value(edp) * (1 + 1e-9)
+    assert all(layer.is_within(0.05, edp) for point in shared.front for _, layer in point.layers)
+    assert shared.behind is not None and shared.behind <= 0.05 * (1 + 1e-7)
+    for point in exact.found:  # areas are unknown, so the front is one for all
+        assert min(one.mean(edp)[0] for one in shared.front) <= point.mean(edp)[0] * (1 + shared.behind)
+    names = {row["shared_from"] for row in shared.layer_rows()}
+    assert None in names and names & {machine.name for machine in (*machines(), best_of(machines()))}
+    assert "mappings were found on other machines" in str(shared) and "proved on the front: " in str(shared)
+
+
+def test_the_mean_of_layers_is_at_most_the_objective_of_totals() -> None:
+    layers = [(LayerRecord(problem=str(count), name="", count=count, macs=1), FoundLayer(energy_pj=energy, cycles=cycles, lower_bound=energy * cycles / 2)) for count, energy, cycles in ((1, 2.0, 8), (3, 8.0, 2))]  # fmt: skip
+    point = ExploredPoint(0, {}, "searched", layers=tuple(layers))
+    edp, energy = Objective.named("edp"), Objective.named("energy")
+
+    assert point.mean(edp) == pytest.approx((16.0**2, 16.0**2 / 2)) and point.mean(edp)[0] <= point.edp == 26.0 * 14
+    assert point.mean(energy)[0] == pytest.approx(point.energy_pj)
+    assert behind([point], [point], edp) == pytest.approx([2.0])
+    assert behind([point], [replace(point, area_um2=1.0)], edp) == [math.inf]  # that one is larger
+
+
+def test_a_search_returns_its_start_where_nothing_is_better() -> None:
+    layer = tw.map(PRODUCT, "eyeriss", mapper="optimal", cache=False, progress=False)
+    distinct, way = layer.workload.distinct()[0], layer.configuration
+    best = layer.layers[0].result
+    assert best is not None and best.best is not None
+    again = map_problem(distinct, way, start=best.best).result
+
+    assert again is not None and (again.best, again.value) == (best.best, best.value) and again.proved == "yes"

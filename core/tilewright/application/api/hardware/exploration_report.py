@@ -17,7 +17,7 @@ from tilewright.application.documents.listings import ErrorData
 from tilewright.application.exploration.records import ExplorationRecord, ExploredPoint, behind, first_of_equals, front
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.files import write_text
-from tilewright.plugin.result import percent
+from tilewright.plugin.result import PROOF_TOLERANCE
 from tilewright.reports.costs import COSTS
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.claimants import claimant
@@ -181,30 +181,26 @@ class ExplorationReport(Tabular):
         return [*lines, "", Table.of(columns, sorted(best, key=lambda point: point.of(record.objective)), title)]
 
     def _proofs(self) -> list[str]:
-        """Return lines on shared results and gaps of layers, and on that of the front."""
+        """Return lines on shared results, on gaps of layers, and on how far the front may be behind."""
         objective, lines = self.record.objective, []
         if shared := sum(point.shared_layers for point in self.found):
-            lines.append(
-                f"  {shared:,} of {sum(len(point.layers) for point in self.found):,} mappings were found on other machines; export --layers names them"
-            )
-        on_front = {point.index for point in self.front}
+            lines.append(f"  {shared:,} of {sum(len(point.layers) for point in self.found):,} mappings were found on other machines; export --layers names them")  # fmt: skip
         asked = float(self._plugin("mapper").options.get("gap") or 0.0)
+        if not asked or self.behind is None or self.claimed_by is not None:
+            return lines
+        best = {point.index for point in self.front}
         for where, points in (
             ("the front", self.front),
-            ("other machines", [p for p in self.found if p.index not in on_front]),
+            ("other machines", [point for point in self.found if point.index not in best]),
         ):
             layers = [layer for point in points for _, layer in point.layers]
-            wide = [layer for layer in layers if not layer.is_within(asked, objective)]
-            if any(layer.lower_bound is None for layer in layers) or not (asked or wide):
-                continue
-            told = f"  proved on {where}: {len(layers) - len(wide):,} of {len(layers):,} mappings to {percent(asked)}"
-            widest = max((layer.gap(objective) or 0.0 for layer in wide), default=0.0)
-            lines.append(told + (f", the others to {percent(widest)} or less" if wide else ""))
-        if asked and self.behind is not None:
-            lines.append(
-                f"  no machine with mappings has a lower {objective.title} than a machine of the front that is not larger, by more than {percent(self.behind)}"
-            )
-        return lines
+            wide = [layer.gap(objective) or 0.0 for layer in layers if not layer.is_within(asked, objective)]
+            told = f"  proved on {where}: {len(layers) - len(wide):,} of {len(layers):,} mappings to {_at_most(asked)}"
+            lines.append(f"{told}, the others to {_at_most(max(wide))}" if wide else told)
+        return [
+            *lines,
+            f"  proved of each machine: one of the front is not larger, and its {objective.title} at most {_at_most(self.behind)} above the bound, in the mean of layers",
+        ]
 
     @property
     def is_sweep(self) -> bool:
@@ -240,6 +236,11 @@ class ExplorationReport(Tabular):
             if not math.isfinite(point.energy_pj)
         )
         return why.most_common()
+
+
+def _at_most(part: float) -> str:
+    """Return a fraction in percent, rounded up."""
+    return f"{math.ceil((part - PROOF_TOLERANCE) * 1e4) / 100:g} %"
 
 
 def _more(count: int) -> str:
