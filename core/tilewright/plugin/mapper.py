@@ -73,7 +73,8 @@ class Run:
         rng: Only source of randomness.
         bounder, relaxable: Bounds and relaxation of the cost model, if it offers them.
         starters: Declared warm-start mappers that have not searched yet (`started`).
-        known: Objective of a mapping from outside the space. Mappings that cost more need no proof.
+        known: Objective of a mapping from elsewhere. Mappings that cost more need no proof.
+        start: Objective of a known mapping of this space, likely near the best; `known` is no higher.
         remaining_seconds, remaining_evaluations: The rest of the budget, for example for a solver.
         exhausted: Check for long steps; it is cheap.
 
@@ -93,6 +94,7 @@ class Run:
     relaxable: Relaxable | None = None
     starters: tuple[Mapper, ...] = ()
     known: float = math.inf
+    start: float = math.inf
     started: float = field(init=False)
     evaluated: int = 0
     lower_bound: float | None = None

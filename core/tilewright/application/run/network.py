@@ -402,7 +402,7 @@ def map_problem(
         configuration.budget,
         seed=configuration.seed,
         on_progress=None if on_progress is None else lambda progress: on_progress(distinct, progress),
-        known=known,
+        start=known,
     )
     if result.best is None and result.error is None and math.isfinite(known):
         result = dataclasses.replace(result, best=start, value=known, valid=1)

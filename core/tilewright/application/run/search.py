@@ -46,6 +46,7 @@ def search(
     on_progress: Watcher | None = None,
     clock: Callable[[], float] = time.monotonic,
     known: float = math.inf,
+    start: float = math.inf,
 ) -> Result:
     """Run a mapper until it is done or the budget is used up, and return the best mapping so far.
 
@@ -58,12 +59,13 @@ def search(
 
     Args:
         known: Objective of a mapping from outside the space; only better ones are recorded.
+        start: Objective of a known mapping of the space, likely near the best; only better ones are recorded.
     """
     if isinstance(mapper, Hosted):
-        there = partial(search, seed=seed, known=known)
+        there = partial(search, seed=seed, known=known, start=start)
         return ask(mapper.owner, "search", there, mapper, task, evaluator, budget)
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
-    loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, on_progress, clock, known)
+    loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, on_progress, clock, known, start)
     cpu = time.process_time()
     with preserving_results():
         stop, error = loop.run_through()
@@ -107,10 +109,12 @@ class _Loop:
         on_progress: Watcher | None,
         clock: Callable[[], float],
         known: float,
+        start: float,
     ) -> None:
         self.mapper, self.task, self.evaluator, self.on_progress = mapper, task, evaluator, on_progress
         self.own, self.run = (new_run(evaluator, budget, seed, clock) for _ in range(2))
-        self.run.starters, self.run.known = mapper.starters, known
+        known = min(known, start)
+        self.run.starters, self.run.known, self.run.start = mapper.starters, known, start
         self.trial = RelaxationTrial.of(evaluator, task)
         if self.trial is not None:
             self.run.relaxable, self.run.bounder = self.trial.relaxable, self.trial.bounder

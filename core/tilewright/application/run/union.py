@@ -21,7 +21,7 @@ def search_union(
     *,
     seed: int = 0,
     on_progress: Watcher | None = None,
-    known: float = math.inf,
+    start: float = math.inf,
 ) -> Result:
     """Search the map spaces of several tasks in their order, and return the best mapping of all.
 
@@ -29,10 +29,10 @@ def search_union(
     so far. The lower bound is the lowest of the searches; without all of them there is none.
 
     Args:
-        known: Objective of a mapping from elsewhere; only better ones are recorded.
+        start: Objective of a known mapping, in the first space; only better ones are recorded.
     """
     if len(tasks) == 1:
-        return search(mapper, tasks[0], evaluator, budget, seed=seed, on_progress=on_progress, known=known)
+        return search(mapper, tasks[0], evaluator, budget, seed=seed, on_progress=on_progress, start=start)
     results: list[Result] = []
     for number, task in enumerate(tasks):
         before = _Joined(results)
@@ -41,7 +41,7 @@ def search_union(
             break
         watcher = None if on_progress is None else before.watcher(on_progress, budget)
         results.append(
-            search(mapper, task, evaluator, share, seed=seed, on_progress=watcher, known=min(known, before.value))
+            search(mapper, task, evaluator, share, seed=seed, on_progress=watcher, known=min(start, before.value))
         )
         if stop_requested() or results[-1].stop in ("cancelled", "failed"):
             break

@@ -94,8 +94,10 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
     # narrow passes find mappings; their incumbent makes the cutoff of the last passes low
     widths = sorted({min(width, widest) for width in (*WARMUP_WIDTHS, widest)})
     for width, relaxed in [*((width, False) for width in widths), (widest, True)]:
-        unchanged = math.isfinite(run.known) and best == run.known  # a good start makes the cutoff low already
-        if width == WARMUP_WIDTHS[-1] < widest and (unchanged or bound < best * WORTH_WIDENING):
+        good_start = best == run.start < math.inf  # makes the cutoff low without narrow passes and warm-start mappers
+        if WARMUP_WIDTHS[0] < width < widest and good_start:
+            continue
+        if width == WARMUP_WIDTHS[-1] < widest and bound < best * WORTH_WIDENING:
             continue
         if relaxed:  # more dominance leaves fewer states, so it may prove more of what was truncated
             if truncation_bound >= best * NEARLY_PROVED or not instance.may_relax:
@@ -103,7 +105,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
             instance = instance.with_relaxed_dominance()
         if width == widest and settled < enough and run.starters and bound < best * enough:  # the first one is quick
             best = min(best, (yield from started(task, run)))
-        while width == widest and run.starters and bound < best * min(settled, NEAR_OPTIMAL):
+        while width == widest and run.starters and bound < best * min(settled, NEAR_OPTIMAL) and not good_start:
             best = min(best, (yield from started(task, run)))
         if width == widest and bound >= best * settled:
             _explain_gap(run, best, bound, "narrow")
