@@ -24,16 +24,25 @@ from tilewright.application.documents.searches import (
 )
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
-from tilewright.application.run.case_costs import LayerCost
+from tilewright.application.run.case_costs import CaseCosts, LayerCost
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import record_of
 from tilewright.application.run.fused_vectors import FusedVectors
 from tilewright.application.run.group_search import build_group_mapper
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
-from tilewright.application.run.resident import Intermediate, ResidentNetwork, group_of
-from tilewright.application.run.tiled_network import TiledPart, TiledRun, TiledSearch, Unsearched, tiled_runs, with_runs
+from tilewright.application.run.resident import Intermediate, Placement, ResidentNetwork, group_of
+from tilewright.application.run.tiled_network import (
+    TiledPart,
+    TiledRun,
+    TiledSearch,
+    Unsearched,
+    summed,
+    tiled_runs,
+    with_runs,
+)
 from tilewright.application.run.vector_network import CountedVector, counted_vectors
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason, TilewrightError
+from tilewright.interrupts import stop_requested
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.plugin.specs import MapperSpec
@@ -43,7 +52,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, NetworkClaim
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.objective import Objective
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 from tilewright.values import attributes
@@ -181,11 +190,11 @@ class NetworkFusion(Tabular):
             `claimed_by`, it is the claim of plugins that are not built in, and nothing is `proved`.
         unsearched: layers for which no shared loops were searched, and why.
         searched_bound: with `parts`, lower bound on the objective over the mappings that were searched: those with results that
-            stay whole, and the `searched_spaces` of layers that share loops.
+            stay whole, and the `searched_spaces` of layers that share loops; None for a product of energy and cycles.
         with_vectors: totals with vector layers, on tiles where layers share loops; None without vector units.
         unfused_with_vectors: totals with vector layers, each on its own, and without fusion.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
-        certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
+        certificate: None if there is no bound, for a product of energy and cycles, if the search was interrupted, or if a plugin is an object.
 
     Example:
         >>> import tilewright as tw
@@ -352,7 +361,8 @@ class NetworkFusion(Tabular):
         count = len(self.gain.may_stay)
         if self.parts:
             yield f"of all fusion in {self.gain.home}, proved: {proof(self.gap, self.claimed_by)}"
-            yield f"of the mappings that were searched, proved: {proof(self.searched_gap, self.claimed_by)}"
+            if self.searched_gap is not None:
+                yield f"of the mappings that were searched, proved: {proof(self.searched_gap, self.claimed_by)}"
             yield f"searched: results that stay whole; {'; '.join(self.searched_spaces)}"
             return
         some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
@@ -364,7 +374,9 @@ def _units(totals: FusedVectors | None) -> FusedUnits | None:
 
 
 def _column(objective: Objective) -> Column:
-    return COSTS.figures["energy_pj" if objective.energy_power else "cycles"].column
+    if objective.is_additive:
+        return COSTS.figures["energy_pj" if objective.energy_power else "cycles"].column
+    return numbers(objective.title, objective.unit)
 
 
 @checked
@@ -388,8 +400,7 @@ def fusion_gain(workload: Sources, arch: Sources, **settings: Unpack[MapSettings
         >>> tw.fusion_gain("nk,km->nm; n=4 k=4 m=4", "eyeriss", objective="energy", cache=False).gain
         0.0
     """
-    network, _ = _prepared(workload, arch, settings)
-    return gain_of(network)
+    return gain_of(_network(*_planned(workload, arch, settings)))
 
 
 @checked
@@ -403,7 +414,8 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
 
     Args:
         workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
-        **settings: Those of `map`, with the objective energy or cycles. The folder is for `network.json`, and for
+        **settings: Those of `map`. By a product, such as edp, the best of the networks by energy and by cycles is taken.
+            The folder is for `network.json`, and for
             `group.yaml`, which `evaluate` reads, if a group mapping can express the network. Layers that share loops have
             `group_1.yaml` and so on. `verify --certificate` checks `network.certificate.yaml`.
 
@@ -417,40 +429,17 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         >>> tw.fuse_network("nk,km->nm; n=4 k=4 m=4", "eyeriss", objective="energy", cache=False).saved
         0.0
     """
-    network, plan = _prepared(workload, arch, settings)
-    files = folder_of(settings, plan.workload, [("fusion", network.configuration)], fused=True)
+    plan, configuration = _planned(workload, arch, settings)
+    networks, objective, runs = _networks(plan, configuration), configuration.objective, list[_Run]()
+    named = [("fusion", network.configuration) for network in networks]
+    files = folder_of(settings, plan.workload, named, fused=True)
     if files is not None:
         files.clear()
-    gain = gain_of(network)
-    placed = network.place()
-    tiled, unfused = TiledSearch((), (), placed.bound, ()), network.unfused()
-    alone = counted_vectors(network.configuration.model, plan.workload, plan.architecture)
-    if not plan.workload.unknown:
-        seconds = GROUP_SECONDS if settings["seconds"] is None else settings["seconds"]
-        tiled = tiled_runs(network, placed, build_group_mapper(), seconds, alone)
-    runs, parts = tiled.runs, tuple(part for run in tiled.runs for part in run.parts)
-    placed = with_runs(placed, network, runs)
-    bound = placed.bound if gain.has_choice else None
-    fusion = NetworkFusion(
-        workload=plan.workload,
-        architecture=plan.architecture,
-        gain=gain,
-        residents=placed.residents,
-        costs=placed.costs,
-        energy_pj=placed.energy_pj,
-        cycles=placed.cycles,
-        bound=bound,
-        group=None if runs else group_of(network, placed),
-        claimed_by=network.claimed_by,
-        parts=parts,
-        unsearched=tiled.unsearched,
-        searched_bound=min(placed.value, tiled.bound) if parts else None,
-        searched_spaces=tiled.spaces,
-        with_vectors=_with_vectors(network, alone, runs, placed.energy_pj, placed.cycles),
-        unfused_with_vectors=_with_vectors(network, alone, [], *unfused),
-    )
-    if plan.named and not runs and not network.configuration.constraints.uneven:
-        fusion = replace(fusion, certificate=_certificate(fusion, network, settings))
+    seconds = GROUP_SECONDS if settings["seconds"] is None else settings["seconds"]
+    for network in networks:
+        if not (runs and stop_requested()):
+            runs.append(_run(network, plan, settings, objective, seconds / len(networks)))
+    fusion = runs[0].fusion if objective.is_additive else _product(objective, runs, len(runs) == len(networks))
     if files is None:
         return fusion
     files.write("network.json", json.dumps(fusion.data(), indent=1) + "\n")
@@ -461,6 +450,121 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     if fusion.certificate is not None:
         files.write("network.certificate.yaml", fusion.certificate.to_yaml())
     return replace(fusion, folder=files.path, unwritten=files.failure)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A search by energy or by cycles: its result, and networks to choose from by a product, with and without fusion."""
+
+    fusion: NetworkFusion
+    fused: tuple[NetworkFusion, ...] = ()
+    unfused: tuple[NetworkFusion, ...] = ()
+
+
+def _run(network: ResidentNetwork, plan: Plan, settings: MapSettings, objective: Objective, seconds: float) -> _Run:
+    """Search a network by energy or by cycles.
+
+    Args:
+        objective: the objective, or a product of energy and cycles, by which the layers are then mapped again.
+        seconds: limit of all groups together.
+    """
+    gain = gain_of(network)
+    placed, pair = network.place(), network.unfused()
+    tiled = TiledSearch((), (), placed.bound, ())
+    alone = counted_vectors(network.configuration.model, plan.workload, plan.architecture)
+    if not plan.workload.unknown:
+        tiled = tiled_runs(network, placed, build_group_mapper(), seconds, alone)
+    runs = tiled.runs
+    placed = with_runs(placed, network, runs)
+
+    def made(placed: Placement, runs: Sequence[TiledRun]) -> NetworkFusion:
+        parts = tuple(part for run in runs for part in run.parts)
+        return NetworkFusion(
+            workload=plan.workload,
+            architecture=plan.architecture,
+            gain=gain,
+            residents=placed.residents,
+            costs=placed.costs,
+            energy_pj=placed.energy_pj,
+            cycles=placed.cycles,
+            bound=placed.bound if gain.has_choice else None,
+            group=None if runs else group_of(network, placed),
+            claimed_by=network.claimed_by,
+            parts=parts,
+            unsearched=tiled.unsearched,
+            searched_bound=min(placed.value, tiled.bound) if parts else None,
+            searched_spaces=tiled.spaces,
+            with_vectors=_with_vectors(network, alone, runs, placed.energy_pj, placed.cycles),
+            unfused_with_vectors=_with_vectors(network, alone, [], *pair),
+        )
+
+    fusion = made(placed, runs)
+    if network.configuration.objective != objective:
+        costs = tuple(network.costs[network.case(at, frozenset())] for at in range(len(fusion.layers)))
+        plain = replace(placed, residents=(), costs=costs, energy_pj=pair[0], cycles=pair[1])
+        fused, unfused = (_mapped_again(network, one, some, objective) for one, some in ((placed, runs), (plain, ())))
+        return _Run(fusion, (fusion, made(fused, runs)), (made(plain, ()), made(unfused, ())))
+    if plan.named and not runs and not network.configuration.constraints.uneven:
+        fusion = replace(fusion, certificate=_certificate(fusion, network, settings))
+    return _Run(fusion)
+
+
+def _mapped_again(
+    network: ResidentNetwork, placed: Placement, runs: Sequence[TiledRun], objective: Objective
+) -> Placement:
+    """Return the placement with the layers that share no loops mapped by another objective."""
+    configuration = network.configuration.with_objective(objective, network.configuration.most_cycles)
+    table = CaseCosts(configuration, network.search, network.cases.distinct)
+    lives = network.lives([resident.maker for resident in placed.residents])
+    cases = [network.case(number, live) for number, live in enumerate(lives)]
+    table.ask(cases)
+    costs = tuple(
+        found if (found := table.costs.get(case)) is not None and math.isfinite(found.value) else cost
+        for case, cost in zip(cases, placed.costs, strict=True)
+    )
+    energy, cycles = summed(network, costs, [part for run in runs for part in run.parts])
+    return replace(placed, costs=costs, energy_pj=energy, cycles=cycles)
+
+
+def _product(objective: Objective, runs: Sequence[_Run], is_whole: bool) -> NetworkFusion:
+    """Return the network of least product of energy and cycles among those of the searches by either, with or without fusion.
+
+    The product of both bounds bounds it. A search that shares no loops bounds whole residents only; then its bound on all
+    fusion counts, if the result has tiles.
+
+    Args:
+        is_whole: whether both searches ran.
+    """
+
+    def value(fusion: NetworkFusion) -> float:
+        return objective.value(fusion.energy_pj, fusion.cycles)
+
+    plain = min((fusion for run in runs for fusion in run.unfused), key=value)
+    best = min([plain, *(fusion for run in runs for fusion in run.fused)], key=value)
+    bounds = [
+        run.fusion.gain.least if best.parts and not run.fusion.parts else run.fusion.bound for run in runs if is_whole
+    ]
+    gain = _product_gain(objective, [run.fusion.gain for run in runs] if is_whole else [], plain)
+    return replace(
+        best,
+        gain=gain,
+        bound=_product_of(objective, bounds),
+        searched_bound=None,
+        unfused_with_vectors=plain.with_vectors,
+    )
+
+
+def _product_of(objective: Objective, bounds: Sequence[float | None]) -> float | None:
+    """Return the product of bounds on energy and on cycles; None if one is unknown."""
+    known = [bound for bound in bounds if bound is not None]
+    return objective.value(known[0], known[1]) if len(known) == 2 else None
+
+
+def _product_gain(objective: Objective, gains: Sequence[FusionGain], plain: NetworkFusion) -> FusionGain:
+    """Return the gain in a product, from those by energy and by cycles and the best network without fusion."""
+    least = _product_of(objective, [gain.least for gain in gains])
+    unfused = objective.value(plain.energy_pj, plain.cycles)
+    return replace(plain.gain, objective=objective, unfused=unfused, least=least)
 
 
 def _with_vectors(
@@ -487,7 +591,8 @@ def fused_network(
     if strange:
         raise InputError(f"unknown settings: {', '.join(strange)}; expected {', '.join(CERTIFIED)}")
     defaults: Any = {name: setting.default for name, setting in settings_of(MapSettings).items()}
-    return _prepared(workload, arch, defaults | settings | {"objective": objective.name, "cache": False})[0]
+    plan, configuration = _planned(workload, arch, defaults | settings | {"objective": objective.name, "cache": False})
+    return _network(plan, configuration)
 
 
 def _certificate(
@@ -526,7 +631,7 @@ def _certificate(
     ).sealed()
 
 
-def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[ResidentNetwork, Plan]:
+def _planned(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[Plan, RunConfiguration]:
     known = settings_of(MapSettings)
     odd = [known[name].spelled[0] for name in UNUSED if (settings[name] or None) != (known[name].default or None)]  # type: ignore[literal-required]
     if odd:
@@ -539,11 +644,21 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
         raise InputError(*plan.workload.told(), hint="results stay on chip between the layers of a network")
 
     warn_of_inputs(plan.workload, configuration, counts_vectors=configuration.model.capabilities.vector_layers)
+    return plan, configuration
 
+
+def _networks(plan: Plan, configuration: RunConfiguration) -> list[ResidentNetwork]:
+    """Return the network to search by the objective, or by energy and by cycles, whose bounds bound a product."""
+    objective = configuration.objective
+    sums = (objective,) if objective.is_additive else (ENERGY, CYCLES)
+    return [_network(plan, configuration.with_objective(one, configuration.most_cycles)) for one in sums]
+
+
+def _network(plan: Plan, configuration: RunConfiguration) -> ResidentNetwork:
     def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
         return map_searches(asked, jobs=plan.jobs, cache=plan.results)
 
-    return ResidentNetwork(plan.workload, configuration, search), plan
+    return ResidentNetwork(plan.workload, configuration, search)
 
 
 def _without_widest(configuration: RunConfiguration) -> RunConfiguration:

@@ -569,7 +569,7 @@ class FusedNetworkOutput(GainOutput):
     proved: bool
     """Whether no choice costs less."""
     searched_bound: float | None
-    """If layers share loops, lower bound over the mappings that were searched."""
+    """If layers share loops, lower bound over the mappings that were searched; None for a product of energy and cycles."""
     searched_gap: float | None
     """Largest possible further saving there, as a fraction."""
     residents: list[Resident]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.application.run.branch_table import BranchTable
+from tilewright.application.run.case_costs import LayerCost
 from tilewright.application.run.evaluation import evaluate_group
 from tilewright.application.run.fused_vectors import vectors_between
 from tilewright.application.run.group_search import BuiltGroupMapper, search_group
@@ -414,20 +415,29 @@ def with_runs(placed: Placement, network: ResidentNetwork, tiled: Sequence[Tiled
     if not tiled:
         return placed
     numbers = {number for run in tiled for number in range(run.first, run.last + 1)}
-    parts = [part for run in tiled for part in run.parts]
-    together = {number for part in parts for number in range(part.first, part.last + 1)}
-    layers = network.workload.layers
+    parts, layers = [part for run in tiled for part in run.parts], network.workload.layers
     costs = tuple(
         network.costs[network.case(at, frozenset())] if at in numbers else cost for at, cost in enumerate(placed.costs)
     )
-    energy, cycles = (
-        math.fsum(
-            [part.count * (getattr(part.report, name) or 0.0) for part in parts]
-            + [layers[at].count * getattr(cost, name) for at, cost in enumerate(costs) if at not in together]
-        )
-        for name in ("energy_pj", "cycles")
-    )
+    energy, cycles = summed(network, costs, parts)
     value = network.configuration.objective.value(energy, cycles)
     least = math.fsum(layer.count * network.least(number) for number, layer in enumerate(layers))
     residents = tuple(resident for resident in placed.residents if resident.first not in numbers)
     return Placement(residents, costs, energy, cycles, value, min(placed.bound, least, value))
+
+
+def summed(network: ResidentNetwork, costs: Sequence[LayerCost], parts: Sequence[TiledPart]) -> tuple[float, float]:
+    """Return energy and cycles of a network whose layers cost these, if they share no loops."""
+    together = {number for part in parts for number in range(part.first, part.last + 1)}
+    energy, cycles = (
+        math.fsum(
+            [part.count * (getattr(part.report, name) or 0.0) for part in parts]
+            + [
+                layer.count * getattr(cost, name)
+                for at, (layer, cost) in enumerate(zip(network.workload.layers, costs, strict=True))
+                if at not in together
+            ]
+        )
+        for name in ("energy_pj", "cycles")
+    )
+    return energy, cycles

@@ -61,6 +61,27 @@ def test_an_interrupt_before_all_layers_have_mappings_is_no_refusal() -> None:
         gain_of(stopped)
 
 
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_product_takes_the_best_of_the_networks_by_energy_and_by_cycles(tmp_path: Path, missing: int) -> None:
+    """The result stays whole, or in tiles if a word of room is missing."""
+    arch = tw.load("eyeriss", "architecture").replace(
+        {"GlobalBuffer.capacity_words": M * SIZES[1] - missing, "DRAM.shared_bandwidth_words_per_cycle": 4}
+    )
+    settings: dict[str, Any] = {"progress": False, "folder": tmp_path, "force": True}
+    energy, cycles, product = (
+        tw.fuse_network(products(M, SIZES), arch, objective=name, **settings) for name in ("energy", "cycles", "edp")
+    )
+    value = product.energy_pj * product.cycles
+    assert product.value == value <= min(one.energy_pj * one.cycles for one in (energy, cycles)) * (1 + 1e-9)
+    assert value <= product.gain.unfused and bool(product.parts) == bool(missing)
+    assert energy.gain.least is not None and cycles.gain.least is not None
+    least = [one.gain.least if missing else one.bound for one in (energy, cycles)]
+    assert product.bound == pytest.approx(least[0] * least[1]) and 0 <= (product.gap or 0) < 1  # type: ignore[operator]
+    assert product.gain.least == pytest.approx(energy.gain.least * cycles.gain.least)
+    assert faults(product.data()) == [] and product.certificate is None and "EDP" in str(product)
+    assert (tmp_path / "group_1.yaml").exists() == bool(missing)
+
+
 def test_results_that_do_not_fit_stay_in_tiles(tmp_path: Path) -> None:
     arch = tw.load("eyeriss", "architecture").replace({"GlobalBuffer.capacity_words": M * SIZES[1] - 1})
     found = tw.fuse_network(products(M, SIZES), arch, objective="energy", progress=False, folder=tmp_path)
@@ -202,7 +223,7 @@ def test_hardware_without_a_home_says_so() -> None:
 
 def test_what_is_not_covered_is_refused() -> None:
     with pytest.raises(NotConformableError, match="EDP of a network"):
-        tw.fuse_network(products(M, SIZES), "eyeriss", progress=False)
+        tw.fusion_gain(products(M, SIZES), "eyeriss", progress=False)
     with pytest.raises(NotConformableError, match="cost model maestro"):
         tw.fusion_gain(products(M, SIZES), "union_edge", objective="energy", model="maestro", progress=False)
     with pytest.raises(CallError, match="--algorithms"):
