@@ -162,7 +162,7 @@ def sought(folder: Path, record: dict[str, Any], tenth: bool = False) -> str:
     theirs = {ENERGY: executed or told, CYCLES: point["figures"]["cycles"]}.get(objective, point.get("edp_pj_cycles"))
     said = f"told {told:,.0f} pJ, {'executed' if executed else stay.get('why', 'not executed')}"
     buffer, may_fuse = group.architecture.memories[-1], "nothing may be fused" not in record["note"]
-    limit = (record["all"]["cpu_s"] / 11 if tenth else None) if may_fuse else 0.0
+    limit = record["all"]["cpu_s"] / 11 if tenth else None
     peak = max(buffer.usable_words or 0, (stay.get("peak_words") or {}).get(buffer.name, 0))
     for words in dict.fromkeys((buffer.usable_words, peak)):
         arch = group.architecture.replace({f"{buffer.name}.capacity_words": words})
