@@ -414,7 +414,8 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
 
     Args:
         workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
-        **settings: Those of `map`. By a product, such as edp, the best of the networks by energy and by cycles is taken.
+        **settings: Those of `map`. By a product, such as edp, the best of the networks by energy and by cycles is taken,
+            each searched within these limits.
             The folder is for `network.json`, and for
             `group.yaml`, which `evaluate` reads, if a group mapping can express the network. Layers that share loops have
             `group_1.yaml` and so on. `verify --certificate` checks `network.certificate.yaml`.
@@ -438,7 +439,7 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     seconds = GROUP_SECONDS if settings["seconds"] is None else settings["seconds"]
     for network in networks:
         if not (runs and stop_requested()):
-            runs.append(_run(network, plan, settings, objective, seconds / len(networks)))
+            runs.append(_run(network, plan, settings, objective, seconds))
     fusion = runs[0].fusion if objective.is_additive else _product(objective, runs, len(runs) == len(networks))
     if files is None:
         return fusion

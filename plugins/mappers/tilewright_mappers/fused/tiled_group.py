@@ -84,7 +84,7 @@ class TiledGroup:
             number: bits for number, tensor in enumerate(shared) if (bits := self._whole_bits(tensor)) is not None
         }
         self.floors: dict[Objective, list[float]] = {}
-        self.most = dict.fromkeys(self.objectives, math.inf)
+        self.most = math.inf
 
     def result(self) -> GroupResult:
         """Return the best group mapping in sequence of fused intervals.
@@ -108,7 +108,7 @@ class TiledGroup:
             if cost is not None and cost < value:
                 tree, report, value, space = other, other_report, cost, SPACE + BEYOND
         assert report.energy_pj is not None and report.cycles is not None
-        sure = [self.known[at, at, NOTHING, one] for at in range(len(self.problems)) for one in self.objectives]
+        sure = [self.known[at, at, NOTHING, self.sums[0]] for at in range(len(self.problems))]
         return GroupResult(
             group=tree,
             energy_pj=report.energy_pj,
@@ -135,13 +135,12 @@ class TiledGroup:
         self.limits.ends = math.inf  # without these there is no mapping at all
         try:
             for at in range(count):
-                for objective in self.objectives:
+                for objective in self.sums:
                     self._solve(at, at, NOTHING, objective)
         except OutOfTime:  # the user has interrupted
             raise KeyboardInterrupt from None
         self.limits.ends = ends
-        plain = self._best()
-        if not math.isfinite(plain.energy_pj):
+        if not math.isfinite(self._plain().energy_pj):
             names = [problem.name for at, problem in enumerate(self.problems) if not self._is_mapped(at)]
             reasons = [
                 Reason(code="mapping", where=name, message="no mapping without fusion was found") for name in names
@@ -155,38 +154,48 @@ class TiledGroup:
             # groups of few layers need none: all their intervals are searched
             for objective in self.sums if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
-            self._solve_all(self.sums)
-            best = self._most(self.objective)
-            if self.objective not in self.sums and self._bound() < best * (1 - PROOF_TOLERANCE):
-                self._solve_all((self.objective,))
+            for objective in self.sums:
+                self._solve_all(objective)
+            self.most = math.inf
+            for at in range(count) if self.objective not in self.sums else ():
+                self._solve(at, at, NOTHING, self.objective)
+            if self._bound() < self._most(self.objective) * (1 - PROOF_TOLERANCE):
+                self._solve_all(self.objective)
             for key in list(self.known):
                 self._solve_ragged(*key)
         except OutOfTime:
             pass
         except KeyboardInterrupt:
             mark_result_found()
-        return self._best(), self._bound(), plain
+        return self._best(), self._bound(), self._plain()
 
-    def _solve_all(self, objectives: Sequence[Objective]) -> None:
-        """Search all intervals for some objectives, short ones first.
+    def _plain(self) -> _Cut:
+        """Return the best known cut into single layers, without tensors that stay whole."""
+        cuts = [_Cut(0.0, 0.0, ())]
+        for at in range(len(self.problems)):
+            parts = [self.known[key] for one in self.objectives if (key := (at, at, NOTHING, one)) in self.known]
+            cuts = _front([_joined(cut, part) for cut in cuts for part in parts], self.objective)
+        return min(cuts, key=lambda cut: ranked(self.objective, cut.energy_pj, cut.cycles))
+
+    def _solve_all(self, objective: Objective) -> None:
+        """Search all intervals for an objective, short ones first.
 
         Raises:
             OutOfTime: The time is over, or the user has interrupted.
         """
         count = len(self.problems)
         for length in range(1, min(count, MAX_LAYERS) + 1):
-            self.most = {one: self._most(one) for one in objectives}
+            self.most = self._most(objective)
             for first in range(count + 1 - length):
                 last = first + length - 1
                 if length > 1 and any(problem.name in self.padded for problem in self.problems[first : last + 1]):
                     continue
                 for whole in self._wholes(first, last):
-                    for objective in objectives:
-                        if (first, last, whole, objective) not in self.known:
-                            self._solve(first, last, whole, objective)
+                    if (first, last, whole, objective) not in self.known:
+                        self._solve(first, last, whole, objective)
 
     def _is_mapped(self, at: int) -> bool:
-        return math.isfinite(self.known[at, at, NOTHING, self.objective].energy_pj)
+        return math.isfinite(self.known[at, at, NOTHING, self.sums[0]].energy_pj)
 
     def _whole_bits(self, tensor: Shared) -> int | None:
         """Return the room of a whole result at home; None if it may not stay there."""
@@ -266,10 +275,10 @@ class TiledGroup:
         """Return the cost of an interval from which on no tree of all layers is better than the best one."""
         floors = self.floors.get(objective)
         if not objective.is_additive:
-            return self.most[objective] if (first, last) == (0, len(self.problems) - 1) else math.inf
+            return self.most if (first, last) == (0, len(self.problems) - 1) else math.inf
         if floors is None:
             return math.inf
-        return self.most[objective] - math.fsum([*floors[:first], *floors[last + 1 :]])
+        return self.most - math.fsum([*floors[:first], *floors[last + 1 :]])
 
     def _most(self, objective: Objective) -> float:
         best = self._best(objective)
@@ -306,8 +315,7 @@ class TiledGroup:
                 if start < first or objective not in (None, one) or not math.isfinite(part.energy_pj):
                     continue
                 for row in rows[start - first].get(self._before(whole, start), ()):
-                    cut = _Cut(row.energy_pj + part.energy_pj, row.cycles + part.cycles, (*row.parts, part))
-                    grown.setdefault(self._after(whole, end), []).append(cut)
+                    grown.setdefault(self._after(whole, end), []).append(_joined(row, part))
             rows.append({live: _front(some, objective or self.objective) for live, some in grown.items()})
         return rows[-1]
 
@@ -407,6 +415,10 @@ class TiledGroup:
                         sums[after] = min(sums.get(after, math.inf), least[start][before] + part)
             least.append(sums)
         return least[-1].get(NOTHING, math.inf)
+
+
+def _joined(cut: _Cut, part: Fused) -> _Cut:
+    return _Cut(cut.energy_pj + part.energy_pj, cut.cycles + part.cycles, (*cut.parts, part))
 
 
 def _front(rows: list[_Cut], objective: Objective) -> list[_Cut]:
