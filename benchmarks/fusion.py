@@ -19,9 +19,9 @@ from typing import Any
 import tilewright as tw
 
 ROOT = Path(__file__).parent.parent
-PROTOTYPE = "benchmarks/defines/meta_prototype_df.yaml"
-"""An accelerator of DeFiNES, which prescribes its unrolling."""
-CNN, TRANSFORMER = ("eyeriss", "simba", "examples/npu.yaml", PROTOTYPE), ("eyeriss", "simba", "examples/tpu_v4i.yaml")
+DEFINES = tuple(f"benchmarks/defines/{name}_df.yaml" for name in ("meta_prototype", "edge_tpu", "tpu"))
+"""Accelerators of DeFiNES, with the unrolling that it prescribes (`constraints.yaml`)."""
+CNN, TRANSFORMER = ("eyeriss", "simba", "examples/npu.yaml", *DEFINES), ("eyeriss", "simba", "examples/tpu_v4i.yaml")
 """Architectures of networks."""
 SECONDS = 240.0
 """Limit of each layer's search, and of those of all shared loops of a network together."""
@@ -32,11 +32,9 @@ PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused netwo
 NETWORKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gpt3_6_7b", "bert_base", "llama3_8b"), TRANSFORMER),
     **dict.fromkeys(("mobilenetv2", "resnet50", "efficientnet_b0", "shufflenet", "squeezenet"), CNN),
-    "fsrcnn": (PROTOTYPE,),
+    "fsrcnn": DEFINES[:1],
 }
 """Network -> its architectures."""
-DEFINES = ROOT / "benchmarks/defines"
-"""FSRCNN, the machine and the unrolling that DeFiNES published."""
 COLUMNS = {
     "network": "---",
     "architecture": "---",
@@ -52,16 +50,14 @@ COLUMNS = {
 }
 
 
-def row(name: str, arch: str) -> list[str]:
+def row(name: str, arch: str, limit: float) -> list[str]:
     """Return the cells of a network on an architecture."""
     started, options = time.process_time(), dict[str, Any]()
     machine = ROOT / arch if arch.endswith(".yaml") else arch
-    network = tw.load(DEFINES / "fsrcnn.workload.yaml" if name == "fsrcnn" else name, "workload")
-    if arch == PROTOTYPE:
-        options["constraints"] = DEFINES / "meta_prototype.constraints.yaml"
-    fused = tw.fuse_network(
-        network, machine, objective="energy", seconds=SECONDS, cache=False, progress=False, **options
-    )
+    network = tw.load(ROOT / "benchmarks/defines/fsrcnn.workload.yaml" if name == "fsrcnn" else name, "workload")
+    if arch in DEFINES:
+        options["constraints"] = ROOT / arch.replace("_df.yaml", ".constraints.yaml")
+    fused = tw.fuse_network(network, machine, objective="energy", seconds=limit, cache=False, progress=False, **options)
     seconds = time.process_time() - started
     sharing = sum(part.last + 1 - part.first for part in fused.parts)
     gap = None if fused.gain.least is None else max(0.0, 1 - fused.gain.least / fused.value)
@@ -80,17 +76,37 @@ def row(name: str, arch: str) -> list[str]:
     ]
 
 
+def without_sums(network: tw.Workload) -> tw.Workload:
+    """Return a network in which no layer reads the results of several others in one operand, as after a residual addition.
+
+    Groups have no edge for such a sum. So the bound of this network is what tiles can gain, and sums that stay whole are left out.
+    """
+    layers = []
+    for layer in network.layers:
+        reads = {operand: () if len(made) > 1 else made for operand, made in layer.reads.items()}
+        makers = {read.maker for made in reads.values() for read in made}
+        layers.append(layer.model_copy(update={"reads": reads, "after": tuple(sorted(makers))}))
+    data = network.to_data() | {"layers": [layer.model_dump(mode="json", exclude_defaults=True) for layer in layers]}
+    return tw.Workload.model_validate(data)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", action="append", help="start of a network's name; may be repeated")
     parser.add_argument("--arch", action="append", help="architecture; may be repeated")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="limit of each layer, and of all shared loops")
     parser.add_argument("--write", action="store_true", help="put the rows into benchmarks/fusion.md")
+    parser.add_argument("--sums", action="store_true", help="print bounds without results that are read in sums")
     given = parser.parse_args()
     print(_line(COLUMNS), _line(COLUMNS.values()), sep="\n")
     for name, arch in ((name, arch) for name, architectures in NETWORKS.items() for arch in architectures):
         if (given.arch and arch not in given.arch) or (given.network and not name.startswith(tuple(given.network))):
             continue
-        cells = row(name, arch)
+        if given.sums:
+            gain = tw.fusion_gain(without_sums(tw.load(name, "workload")), arch, objective="energy", cache=False).gain
+            print(name, arch, "unknown" if gain is None else f"{100 * gain:.2f} %", flush=True)
+            continue
+        cells = row(name, arch, given.seconds)
         print(_line(cells), flush=True)
         if given.write:
             _write(cells)
