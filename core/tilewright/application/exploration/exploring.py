@@ -119,10 +119,10 @@ class Exploration:
         self._side = lru_cache(SIDES)(self._side_of)
         self.first = self.configuration
         """Configuration of the first search of each machine."""
-        self.first_gap = self.gap = 0.0
-        """Gaps of the first searches, and of those of the machines that matter (`_refine`)."""
+        self.first_gap = self.shared_gap = self.gap = 0.0
+        """Gaps of the first searches, of results that are shared, and of the machines that matter (`_refine`)."""
         if sharing is not None and self.families:
-            self.first, self.first_gap, self.gap = sharing
+            self.first, self.first_gap, self.shared_gap, self.gap = sharing
             data = data | {"families": of_data([self.space.to_data(), self.asked])}
             method = of_data([method, data["families"]])
         self.record = ExplorationRecord(
@@ -313,7 +313,7 @@ class Exploration:
             if self._known(best) is None:
                 self.store.keep_machine(family.key, family.best)
                 now[best] = self._search_of(search.distinct, self.first, family.best)
-            elif (near := self._shared(task, family, search)) is not None and near.is_near(2 * self.first_gap):
+            elif (near := self._shared(task, family, search)) is not None and near.is_near(self.shared_gap):
                 yield task, self._keep_shared(task, near)
                 continue
             elif first == task or self._known(first) is not None:
@@ -371,7 +371,7 @@ class Exploration:
         the best machine is searched first, then members as in `_next`, from their mappings. Results have a method of their own
         in the store, and replace the first ones.
         """
-        if self.gap >= self.first_gap:
+        if self.gap >= self.shared_gap:
             return True
         fresh: set[tuple[str | None, str]] = set()
         """Families and problems with new results."""

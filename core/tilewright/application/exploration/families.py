@@ -160,17 +160,23 @@ def best_of(machines: Sequence[Architecture]) -> Architecture:
     return next(same, best.model_copy(update={"name": f"best of {len(machines)} like {machines[0].name}"}))
 
 
-def coarse(configuration: RunConfiguration) -> tuple[RunConfiguration, float, float] | None:
-    """Return the configuration of first searches with its gap, and the gap asked for; None if no searches can be shared."""
+def coarse(configuration: RunConfiguration) -> tuple[RunConfiguration, float, float, float] | None:
+    """Return the configuration of first searches with its gap, the gap of sharing, and that asked for; None: nothing is shared.
+
+    Under constraints searches are quick, and first ones are exact, so that none has to be repeated.
+    """
     mapper, model = configuration.mapper_record, configuration.model.record
     spec, gap = installed().find(MapperSpec, mapper.name).spec, mapper.options.get("gap")
     proves = isinstance(spec, MapperSpec) and spec.proof_version is not None and claimant(mapper, model) is None
     if not gap or not proves or configuration.constraints.uneven:
         return None
+    if configuration.constraints.variants:
+        built = installed().make(MapperSpec, mapper.name, {**mapper.options, "gap": 0.0})
+        return dataclasses.replace(configuration, mapper=built), 0.0, float(gap), float(gap)
     first = max(float(gap), FIRST_GAP)
     width = {"width": min(mapper.options.get("width") or FIRST_WIDTH, FIRST_WIDTH)} if "width" in mapper.options else {}
     built = installed().make(MapperSpec, mapper.name, {**mapper.options, "gap": first, **width})
-    return dataclasses.replace(configuration, mapper=built), first, float(gap)
+    return dataclasses.replace(configuration, mapper=built), first, 2 * first, float(gap)
 
 
 def shared(search: LayerSearch, known: Sequence[Known]) -> Shared | None:
