@@ -67,7 +67,7 @@ CERTIFIED = (
 
 GROUP_SECONDS = 150.0
 """Limit of the searches of all groups together, unless one is given."""
-NARROW_GAP = 0.1
+NARROW_GAP = 0.2
 """Gap from which on the search of a layer leaves out its widest pass, unless a gap is given. A network needs hundreds of searches."""
 
 
