@@ -60,3 +60,10 @@ def test_two_tensors_of_a_group_have_two_names() -> None:
     data |= {"layers": layers, "tree": {"entries": [], "branches": leaves}}
     with pytest.raises(InputError, match=r"tensor c of layer a\.b and tensor b\.c of layer a are both named a\.b\.c"):
         GroupMapping.from_yaml(yaml.safe_dump(data))
+
+
+@pytest.mark.parametrize("name", [[1], {"a": 1}, None])
+def test_the_dimension_of_an_axis_is_a_name(name: Any) -> None:
+    axes = {axis: dict.fromkeys(layers, name) for axis, layers in EXAMPLE["axes"].items()}
+    with pytest.raises(InputError, match="axes"):
+        GroupMapping.from_yaml(yaml.safe_dump(EXAMPLE | {"axes": axes}))

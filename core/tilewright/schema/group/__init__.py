@@ -159,6 +159,8 @@ class GroupMapping(Printed, FileModel):
             isinstance(rows, dict) and all(isinstance(row, dict) for row in rows.values()) for rows in (axes, paces)
         ):
             return value
+        if not all(isinstance(name, str) for row in axes.values() for name in row.values()):
+            return value
         return value | {"tree": _completed(value["tree"], sizes, _Axes(axes, paces, sizes), 0)}
 
     @model_validator(mode="after")
