@@ -1,7 +1,7 @@
-"""Fused networks: energy without fusion, with results that stay whole or in tiles, and the bound on any fusion.
+"""Fused networks: energy or cycles without fusion, with results that stay whole or in tiles, and the bound on any fusion.
 
     python benchmarks/fusion.py                                    # all rows, as a Markdown table
-    python benchmarks/fusion.py --network mobilenetv2 --arch simba
+    python benchmarks/fusion.py --network mobilenetv2 --arch simba --objective cycles
     python benchmarks/fusion.py --write                            # into benchmarks/fusion.md
 
 The networks are the library's, and FSRCNN on an accelerator of DeFiNES (`benchmarks/defines`).
@@ -35,12 +35,15 @@ NETWORKS: dict[str, tuple[str, ...]] = {
     "fsrcnn": DEFINES[:1],
 }
 """Network -> its architectures."""
+UNITS = {"energy": (1e9, "mJ"), "cycles": (1e6, "M")}
+"""Objective -> pJ or cycles of its unit, and the unit's name."""
 COLUMNS = {
     "network": "---",
     "architecture": "---",
+    "objective": "---",
     "bound on the gain, %": "---:",
-    "unfused, mJ": "---:",
-    "fused, mJ": "---:",
+    "unfused": "---:",
+    "fused": "---:",
     "saved, %": "---:",
     "share loops": "---:",
     "stay whole": "---:",
@@ -50,24 +53,26 @@ COLUMNS = {
 }
 
 
-def row(name: str, arch: str, limit: float) -> list[str]:
+def row(name: str, arch: str, objective: str, limit: float) -> list[str]:
     """Return the cells of a network on an architecture."""
-    started, options = time.process_time(), dict[str, Any]()
+    started, options = time.process_time(), dict[str, Any](objective=objective)
     machine = ROOT / arch if arch.endswith(".yaml") else arch
     network = tw.load(ROOT / "benchmarks/defines/fsrcnn.workload.yaml" if name == "fsrcnn" else name, "workload")
     if arch in DEFINES:
         options["constraints"] = ROOT / arch.replace("_df.yaml", ".constraints.yaml")
-    fused = tw.fuse_network(network, machine, objective="energy", seconds=limit, cache=False, progress=False, **options)
+    fused = tw.fuse_network(network, machine, seconds=limit, cache=False, progress=False, **options)
     seconds = time.process_time() - started
     sharing = sum(part.last + 1 - part.first for part in fused.parts)
     gap = None if fused.gain.least is None else max(0.0, 1 - fused.gain.least / fused.value)
     shares = fused.gain.gain, fused.saved, gap, fused.gap if fused.searched_gap is None else fused.searched_gap
+    scale, unit = UNITS[objective]
     percent = ["unknown" if share is None else f"{100 * share:.2f}" for share in shares]
     return [
         name,
         fused.architecture.name,
+        objective,
         percent[0],
-        *(f"{pj / 1e9:,.4g}" for pj in (fused.gain.unfused, fused.value)),
+        *(f"{value / scale:,.4g} {unit}" for value in (fused.gain.unfused, fused.value)),
         percent[1],
         f"{sharing} of {len(fused.layers)}",
         str(len(fused.residents)),
@@ -94,6 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", action="append", help="start of a network's name; may be repeated")
     parser.add_argument("--arch", action="append", help="architecture; may be repeated")
+    parser.add_argument("--objective", choices=list(UNITS), default="energy")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="limit of each layer, and of all shared loops")
     parser.add_argument("--write", action="store_true", help="put the rows into benchmarks/fusion.md")
     parser.add_argument("--sums", action="store_true", help="print bounds without results that are read in sums")
@@ -103,24 +109,26 @@ def main() -> None:
         if (given.arch and arch not in given.arch) or (given.network and not name.startswith(tuple(given.network))):
             continue
         if given.sums:
-            gain = tw.fusion_gain(without_sums(tw.load(name, "workload")), arch, objective="energy", cache=False).gain
+            bare = without_sums(tw.load(name, "workload"))
+            gain = tw.fusion_gain(bare, arch, objective=given.objective, cache=False).gain
             print(name, arch, "unknown" if gain is None else f"{100 * gain:.2f} %", flush=True)
             continue
-        cells = row(name, arch, given.seconds)
+        cells = row(name, arch, given.objective, given.seconds)
         print(_line(cells), flush=True)
         if given.write:
             _write(cells)
 
 
 def _write(cells: list[str]) -> None:
-    """Put a row into the table of benchmarks/fusion.md, in the place of the one of this network and architecture."""
+    """Put a row into the table of benchmarks/fusion.md, in the place of the one of this network, architecture and objective."""
     text, head = PAGE.read_text(), [_line(COLUMNS), _line(COLUMNS.values())]
     match = PLACE.search(text)
     assert match is not None, "the page has the marks"
     lines = match[0].splitlines()
     rows = [line for line in lines[2:] if line] if lines[:2] == head else []
-    table = {tuple(line.split(" | ")[:2]): line for line in [*rows, _line(cells)]}
-    PAGE.write_text(text.replace(match[0], "\n".join([*head, *table.values(), "", ""])))
+    table = {tuple(line.split(" | ")[:3]): line for line in [*rows, _line(cells)]}
+    ordered = [table[key] for key in sorted(table, key=lambda key: (key[0], key[2]))]
+    PAGE.write_text(text.replace(match[0], "\n".join([*head, *ordered, "", ""])))
 
 
 def _line(cells: Iterable[str]) -> str:
