@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tilewright.application.api.front.report import FrontReport
     from tilewright.application.api.front.searching import front
     from tilewright.application.api.fusion import FusionReport, fuse
+    from tilewright.application.api.gain import FusionGain
     from tilewright.application.api.generation.generating import generate
     from tilewright.application.api.generation.report import GenerationReport
     from tilewright.application.api.group_comparison import GroupComparison, compare_groups
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from tilewright.application.api.load import load
     from tilewright.application.api.mapping import map, space
     from tilewright.application.api.mapping_report import MappingReport
-    from tilewright.application.api.network_fusion import FusionGain, NetworkFusion, fuse_network, fusion_gain
+    from tilewright.application.api.network_fusion import NetworkFusion, fuse_network, fusion_gain
     from tilewright.application.api.page.writing import page
     from tilewright.application.api.plotting import plot
     from tilewright.application.api.verification import RecordedReport, Verification, diff_stats, verify

@@ -1,22 +1,18 @@
 """The papers' experiments: each names its paper and claim, its files become a section, and the pages are generated."""
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-import tilewright as tw
-from support import ROOT
-from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import CostModelSpec
-
-sys.path.insert(0, str(ROOT))
 from benchmarks.experiments import EXPERIMENTS, authors, page, verdicts
 from benchmarks.experiments.framework import Chart, Experiment, Row, Run, load, problems, table
 
+import tilewright as tw
 from benchmarks import papers
+from support import ROOT
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
 
 FOLDER = papers.FOLDER
 

@@ -1,15 +1,10 @@
 """The page "Against silicon": its figures follow from the measurements that are kept, and its text from the figures."""
 
-import sys
-
 import pytest
 
-from support import ROOT
+from benchmarks import silicon
 from support.profiles import first
 from tilewright.application.run.evaluation import build_model, evaluate
-
-sys.path.insert(0, str(ROOT))
-from benchmarks import silicon
 
 CHIP, SHEET = silicon.read(silicon.FOLDER / "eyeriss.csv"), silicon.read(silicon.FOLDER / "nvdla.csv")
 LAYERS, CONVOLUTIONS, SHORTEST = (

@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tilewright.application.api.fusion import is_exact
-from tilewright.application.api.network_fusion import fused_network, gain_of
+from tilewright.application.api.gain import gain_of
+from tilewright.application.api.network_fusion import fused_network
 from tilewright.application.run.artifacts.checks import (
     Check,
     bound_check,

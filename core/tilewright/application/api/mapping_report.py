@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from tilewright.application.algorithms.expansion import Expansion
 from tilewright.application.algorithms.printed import offer_rows, offer_table
 from tilewright.application.algorithms.totals import Choice, Cost, choices
-from tilewright.application.api.page.network import network_page
-from tilewright.application.api.plots import NetworkPlots, network_plots
 from tilewright.application.api.sections import added_sections, are_added
 from tilewright.application.api.sensitivity import Effect, lines
 from tilewright.application.api.vector_tables import unit_bars, unmapped_table, vector_rows, vector_tables, vectors_csv
@@ -71,6 +69,8 @@ from tilewright.values import attributes, grouped
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from tilewright.application.api.plots import NetworkPlots
 
 
 PAGE = "report.html"
@@ -268,6 +268,8 @@ class MappingReport(Tabular):
         if self.vectors:
             folder.write("vectors.csv", vectors_csv(data["vectors"]))
         if page and not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
+            from tilewright.application.api.page.network import network_page  # most runs draw nothing
+
             folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 
@@ -395,6 +397,8 @@ class MappingReport(Tabular):
     @property
     def plot(self) -> NetworkPlots:
         """Charts of the report, such as `plot.energy()`."""
+        from tilewright.application.api.plots import network_plots
+
         return network_plots(self.data())
 
     def _uncounted_bits(self) -> list[str]:

@@ -20,10 +20,10 @@ from types import MappingProxyType
 import numpy as np
 
 from tilewright.interrupts import mark_result_found
-from tilewright.mapspace.batch import Floats, Ints
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
+from tilewright_mappers.fused.least import OPEN, LeastCosts, SharedAxes, slidable
 from tilewright_mappers.fused.limits import ALONE, FEW, SHARES, SLICE, Limits, OutOfTime
-from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, States, TileBounds
+from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, States
 from tilewright_mappers.fused.solution import (
     Axis,
     Found,
@@ -33,16 +33,11 @@ from tilewright_mappers.fused.solution import (
     Shared,
     SharedLoops,
     Solution,
-    axis_within,
     best_of,
     in_sequence,
     thinned,
 )
 from tilewright_mappers.fused.spans import SpanBounds, homes_by_layer
-
-OPEN = -2
-"""State of a tensor that all its layers share, before it is known whether it is fused."""
-
 
 Span = tuple[int, int, tuple[LayerTile, ...], tuple[States, ...]]
 """First and last layer, and the tiles and the states of their tensors."""
@@ -83,18 +78,11 @@ class TreeSearch:
         self.spans, self.tiles = spans, tiles
         self.objective = objective
         self.capacity = layers[0].buffer.usable_slices
-        self.kinds = [
-            next(at for at, other in enumerate(layers) if other.signature == layer.signature) for layer in layers
-        ]
+        self.leasts, self.agreed = LeastCosts(layers, objective), SharedAxes(layers, axes)
         self.users = {(at, own): [at] for at, layer in enumerate(layers) for own in range(len(layer.widths))}
         self.users |= {pair: list(tensor.users) for tensor in shared for pair in tensor.users.items()}
         self._leaves: dict[tuple[int, LayerTile, States, Objective], list[Branch]] = {}
         self._known: dict[tuple[str, Span, bool], list[Solution]] = {}
-        self._known_bounds: dict[
-            tuple[int, LayerTile, tuple[int, ...], tuple[tuple[int, ...], ...], States], TileBounds
-        ] = {}
-        self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
-        self.home_is_least = [layer.home_is_least(objective) for layer in layers]
         self.floor = dict[tuple[int, int], tuple[float, float]]()
 
     def unfused(self) -> Solution:
@@ -111,7 +99,7 @@ class TreeSearch:
             return None
 
         def axes_of(first: int, last: int, inputs: Sequence[Shared]) -> list[Axis]:
-            return self._axes_of(first, last, [*self._made_and_read(first, last), *inputs])
+            return self.agreed.between(first, last, [*self._made_and_read(first, last), *inputs])
 
         homes = homes_by_layer(len(self.layers), self.shared, axes_of)
         return None if homes is None else SpanBounds(self.layers, homes, axes_of, self.limits, parts)
@@ -140,7 +128,7 @@ class TreeSearch:
         slices = math.inf if seconds is None else seconds * SLICE
         whole = self._whole(0, last, HOME)
         for at, (tile, states) in enumerate(zip(*whole[2:], strict=True)):
-            energy, cycles = self._least_of(at, np.array([tile], dtype=np.int64), states)
+            energy, cycles = self.leasts.of(at, np.array([tile], dtype=np.int64), states)
             self.floor[at, at] = float(energy[0]), float(cycles[0])
         try:
             plain = self.unfused()
@@ -153,7 +141,7 @@ class TreeSearch:
             for length in range(1, last + 1):
                 if length <= ALONE and (seconds is not None or last >= FEW) and (self.spans is None or is_worst):
                     self._join(length, 2 * slices)
-                if length > 1 and self.spans is None and all(self.home_is_least):  # else homes may cost more
+                if length > 1 and self.spans is None and all(self.leasts.home_is_least):  # else homes may cost more
                     self._bound_all(length, slices)
             self.limits.check()
             self.known, self.proved = self._solved(0, last, HOME, self.known, math.inf)
@@ -366,15 +354,17 @@ class TreeSearch:
         opened = {tensor.users[number] for tensor in shared if number in tensor.users and tensor.alike}
         states = tuple(OPEN if own in opened else FAR for own in range(len(layer.widths)))
         if any(layer.windows):
-            energy, cycles = self._least_of(number, np.array([layer.whole]), states)
+            energy, cycles = self.leasts.of(number, np.array([layer.whole]), states)
             return float(energy[0]), float(cycles[0])
         branches = [
-            branch for closed in self._closed(number, states) for branch in self._leaf(number, layer.whole, closed)
+            branch
+            for closed in self.leasts.closed(number, states)
+            for branch in self._leaf(number, layer.whole, closed)
         ]
         return min(branch.energy_pj for branch in branches), min(branch.cycles for branch in branches)
 
     def _leaf(self, number: int, tile: LayerTile, states: States) -> list[Branch]:
-        key = self.kinds[number], tile, states, self.objective
+        key = self.leasts.kinds[number], tile, states, self.objective
         self.limits.check()
         if key not in self._leaves:
             self._leaves[key] = self.layers[number].branches(tile, states, self.capacity, self.objective)
@@ -527,7 +517,7 @@ class TreeSearch:
             able = [tensor for tensor in self._within(first, last) if self._is_open(tensor, inner)]
             if not able:
                 continue  # nothing would be at home inside the loops
-            axes = self._axes_of(
+            axes = self.agreed.between(
                 first, last, [*self._made_and_read(first, last), *(tensor for tensor in able if not tensor.made)]
             )
             for chosen in (subset for n in range(1, len(axes) + 1) for subset in itertools.combinations(axes, n)):
@@ -582,31 +572,6 @@ class TreeSearch:
         tables = self.layers[layer]
         return tables.words(own, place[2][layer - place[0]]) * tables.widths[own]
 
-    def _axes_of(self, first: int, last: int, linking: Sequence[Shared]) -> list[Axis]:
-        """Return the axes over which some layers can share a loop.
-
-        Each layer has one dimension there, and every linking tensor is stepped alike by all its layers.
-        """
-        key = first, last, tuple(tensor.name for tensor in linking)
-        if key not in self._known_axes:
-            joined = {
-                (at, d): frozenset({(at, d)})
-                for at in range(first, last + 1)
-                for d in range(len(self.layers[at].whole))
-            }
-            for tensor in linking:
-                for steps in tensor.steps:
-                    pairs = [pair for pair in steps.items() if first <= pair[0] <= last]
-                    together = frozenset[tuple[int, int]]().union(*(joined[pair] for pair in pairs))
-                    joined |= dict.fromkeys(together, together)
-            axes: list[Axis] = []
-            for every in dict.fromkeys((*joined.values(), *self.axes)):
-                axis = axis_within(every, first, last)
-                if axis is not None and axis not in axes:
-                    axes += [axis] if all(tensor.stepped(first, axis) is not None for tensor in linking) else []
-            self._known_axes[key] = axes
-        return self._known_axes[key]
-
     def _looped(
         self,
         place: Span,
@@ -641,7 +606,7 @@ class TreeSearch:
                 loops = tuple((axis, size) for axis, size in zip(axes, sizes, strict=True) if axis != last_axis) + (
                     (last_axis, sizes[list(axes).index(last_axis)]),
                 )
-                able = list(self._slidable(first, tiles, inner, new_states, last_axis))
+                able = list(slidable(self.layers, first, tiles, inner, new_states, last_axis))
                 for sliding in (subset for n in range(len(able) + 1) for subset in itertools.combinations(able, n)):
                     if not sliding and last_axis != lasts[0]:
                         continue
@@ -671,22 +636,6 @@ class TreeSearch:
         number = tensor.stepped(first, axis)
         return number is not None and tensor.halos[number] > 0
 
-    def _slidable(
-        self,
-        first: int,
-        outer: tuple[LayerTile, ...],
-        inner: tuple[LayerTile, ...],
-        states: tuple[States, ...],
-        axis: Axis,
-    ) -> Iterator[tuple[int, int]]:
-        """Yield the windows that the last loop slides, if no other dimension of the window has loops."""
-        for at, dimension in enumerate(axis):
-            layer = self.layers[first + at]
-            for own, state in enumerate(states[at]):
-                windows = [window for window in layer.windows[own] if dimension in window]
-                if state == FAR and any(sum(inner[at][d] < layer.whole[d] for d in window) == 1 for window in windows):
-                    yield first + at, own
-
     def _tilings(
         self, place: Span, axes: Sequence[Axis], states: tuple[States, ...], slices: int
     ) -> Iterator[tuple[tuple[int, ...], tuple[LayerTile, ...]]]:
@@ -701,7 +650,7 @@ class TreeSearch:
         if not every:
             return
         bounds = [
-            self._bounds(first + at, tile, tuple(axis[at] for axis in axes), every, states[at])
+            self.leasts.inside(first + at, tile, tuple(axis[at] for axis in axes), every, states[at])
             for at, tile in enumerate(tiles)
         ]
         others = self._others((first, last, tiles, states))
@@ -713,39 +662,18 @@ class TreeSearch:
             if self._may(others, *self._least_inside((first, last, inner_tiles, states), slices)):
                 yield every[row], inner_tiles
 
-    def _bounds(
-        self,
-        number: int,
-        tile: LayerTile,
-        dimensions: tuple[int, ...],
-        every: tuple[tuple[int, ...], ...],
-        states: States,
-    ) -> TileBounds:
-        """Return a layer's tiles inside loops over some dimensions, with every choice of their sizes, and their bounds."""
-        key = self.kinds[number], tile, dimensions, every, states
-        if key not in self._known_bounds:
-            inside = np.tile(np.array(tile, dtype=np.int64), (len(every), 1))
-            inside[:, dimensions] = np.array(every, dtype=np.int64)
-            least = self._least_of(number, inside, states)
-            self._known_bounds[key] = TileBounds([tuple(row) for row in inside.tolist()], *least)
-        return self._known_bounds[key]
-
     def _least_inside(self, place: Span, slices: int) -> tuple[float, float]:
         """Return a lower bound on energy and cycles of layers, beside kept slices."""
         first, last, tiles, states = place
         energy, cycles = 0.0, 0.0
         for at, (tile, own) in enumerate(zip(tiles, states, strict=True), first):
             if any(self.layers[at].windows):
-                key = self.kinds[at], tile, (), ((),), own
-                if key not in self._known_bounds:
-                    least = self._least_of(at, np.array([tile], dtype=np.int64), own)
-                    self._known_bounds[key] = TileBounds([tile], *least)
-                known = self._known_bounds[key]
+                known = self.leasts.inside(at, tile, (), ((),), own)
                 energy, cycles = energy + float(known.energy_pj[0]), cycles + float(known.cycles[0])
             else:  # loops inside, shared or not, are those of a nest inside the tile
                 branches = [
                     branch
-                    for closed in self._closed(at, own)
+                    for closed in self.leasts.closed(at, own)
                     for branch in self._leaf(at, tile, closed)
                     if branch.slices + slices <= self.capacity
                 ]
@@ -755,15 +683,6 @@ class TreeSearch:
                 cycles += min([branch.cycles for branch in branches])
         floor = self.floor.get((first, last), (0.0, 0.0))
         return max(energy, floor[0]), max(cycles, floor[1])
-
-    def _closed(self, number: int, states: States) -> list[States]:
-        """Return states without open tensors. The least costs are among theirs; at home suffices if the buffer is cheaper."""
-        choices = (HOME,) if self.home_is_least[number] else (HOME, FAR)
-        return list(itertools.product(*(choices if state == OPEN else (state,) for state in states)))
-
-    def _least_of(self, number: int, tiles: Ints, states: States) -> tuple[Floats, Floats]:
-        least = [self.layers[number].least(tiles, closed) for closed in self._closed(number, states)]
-        return np.min([energies for energies, _ in least], axis=0), np.min([cycles for _, cycles in least], axis=0)
 
 
 def _largest(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:

@@ -12,7 +12,7 @@ import tilewright as tw
 from support.certificates import with_parts
 from support.products import products
 from support.schemas import faults
-from tilewright.application.api.network_fusion import gain_of
+from tilewright.application.api.gain import gain_of
 from tilewright.errors import CallError, InputError, NotConformableError
 
 M, SIZES = 16, (8, 32, 8)
