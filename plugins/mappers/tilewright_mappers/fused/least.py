@@ -1,4 +1,4 @@
-"""What the search of loop trees asks of layers: their least costs inside tiles, axes of shared loops, and sliding windows."""
+"""Least costs of layers inside tiles, axes of loops that they may share, and windows that slide, for the search of loop trees."""
 
 from __future__ import annotations
 
