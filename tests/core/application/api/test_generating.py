@@ -10,9 +10,9 @@ import pytest
 import tilewright as tw
 from support.command import Command, command
 from support.profiles import first
-from tilewright.application.api import mapping_report
 from tilewright.application.api.generation.generating import _block, _kinds
 from tilewright.application.api.generation.report import WAYS
+from tilewright.application.api.page import network
 from tilewright.schema.architecture import Architecture
 from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network, StateSpace
 
@@ -38,7 +38,7 @@ def machine(**more: object) -> Architecture:
 def test_passes_are_those_of_map_and_totals_their_sums(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapping_report, "network_page", lambda *_: "page")  # charts take seconds
+    monkeypatch.setattr(network, "network_page", lambda *_: "page")  # charts take seconds
     report = tw.generate(
         small, machine(clock_ghz=0.5), prefill=8, decode=3, batch=2, kv_block=2, folder=tmp_path, **SEARCH
     )
