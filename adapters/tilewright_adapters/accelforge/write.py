@@ -80,7 +80,7 @@ def written(inputs: InputSet) -> Written:
     if problem is not None and names is not None:
         result.files["workload"] = workload([problem], {problem.name: names}, bits)
     if architecture is not None:
-        result.files["arch"] = {"nodes": list(nodes(architecture, _Said(architecture, problem, mapping, names)))}
+        result.files["arch"] = {"nodes": list(nodes(architecture, _OfProblem(architecture, problem, mapping, names)))}
     if problem is not None and architecture is not None and mapping is not None and names is not None:
         steps = _steps(problem, architecture, mapping, names)
         result.files["mapping"] = {"nodes": [*mapping_nodes(architecture, steps), compute_node(architecture, names)]}
@@ -300,7 +300,7 @@ class _Chain:
         return self.container[clusters[index + 1].name] if index + 1 < len(clusters) else self.compute
 
 
-class Said(Protocol):
+class Statements(Protocol):
     """Statements about tensors in the nodes of an architecture."""
 
     @property
@@ -327,7 +327,7 @@ class Said(Protocol):
 
 
 @dataclass(frozen=True)
-class _Said:
+class _OfProblem:
     """Statements by a problem and its mapping, or by roles without them."""
 
     architecture: Architecture
@@ -377,7 +377,7 @@ def shared_roles(cluster: Cluster) -> str:
     return " | ".join(parts) or "Nothing"
 
 
-def nodes(architecture: Architecture, said: Said) -> Iterator[Node]:
+def nodes(architecture: Architecture, said: Statements) -> Iterator[Node]:
     """Yield the nodes of an architecture."""
     hertz = (architecture.clock_ghz or 1.0) * _HERTZ
     chain = _Chain.of(architecture)

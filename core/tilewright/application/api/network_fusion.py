@@ -86,12 +86,12 @@ class NetworkFusion(Tabular):
             result is known to have a choice, because the workload does not state whose results are read. With
             `claimed_by`, it is the claim of plugins that are not built in, and nothing is `proved`.
         unsearched: layers for which no shared loops were searched, and why.
-        searched_bound: with `parts`, lower bound on the objective over the mappings that were searched: those with results that
-            stay whole, and the `searched_spaces` of layers that share loops; None for a product of energy and cycles.
+        searched_bound: with `parts`, lower bound over the mappings that were searched. These are results that
+            stay whole, and the `searched_spaces` of layers that share loops; None for a product.
         with_vectors: totals with vector layers, on tiles where layers share loops; None without vector units.
         unfused_with_vectors: totals with vector layers, each on its own, and without fusion.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
-        certificate: None if there is no bound, for a product of energy and cycles, if the search was interrupted, or if a plugin is an object.
+        certificate: None for a product, without a bound, after an interrupt, or if a plugin is an object.
 
     Example:
         >>> import tilewright as tw

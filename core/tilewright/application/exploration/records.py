@@ -30,6 +30,7 @@ Figure = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
 """Integer in the range of SQLite."""
 PROVED = 1 - PROOF_TOLERANCE
+"""Factor of a cost that tells it from a bound without rounding."""
 Outcome = Literal["searched", "refused", "bounded"]
 """Outcome of a point: layers searched; no valid machine; not searched because another point beats its lower bounds."""
 
@@ -296,13 +297,13 @@ def behind(points: Sequence[ExploredPoint], best: Sequence[ExploredPoint], objec
 
     Costs are the `mean` of `best`, and its bound at the point. inf: a layer has no bound.
     """
-    front = np.array([(point.costs[2], point.mean(objective)[0]) for point in best]).reshape(-1, 2)
-    found = []
+    costs = np.array([(point.costs[2], point.mean(objective)[0]) for point in best]).reshape(-1, 2)
+    factors = []
     for point in points:
-        cost = front[front[:, 0] <= point.costs[2], 1].min(initial=math.inf)
+        cost = costs[costs[:, 0] <= point.costs[2], 1].min(initial=math.inf)
         low = point.mean(objective)[1]
-        found.append(float(cost / low) if low else math.inf)
-    return found
+        factors.append(float(cost / low) if low else math.inf)
+    return factors
 
 
 def machine_key(architecture: Architecture) -> str:

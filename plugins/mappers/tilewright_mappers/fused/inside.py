@@ -23,7 +23,7 @@ from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
 from tilewright_mappers.fused.limits import Limits
-from tilewright_mappers.fused.parts import undominated
+from tilewright_mappers.fused.parts import subsets, undominated
 
 Sizes = tuple[int, ...]
 """A number for each dimension of the layer, or for each tensor, in the problem's order."""
@@ -263,9 +263,9 @@ class Inside:
             if self.registers is not None and self.registers.may_hold(tensor)
         ]
         pairs: list[tuple[RegisterTiles, Sizes]] = []
-        for stationary in _subsets(able):
+        for stationary in subsets(able):
             room = self._capacity - sum(self._slices(at, tile) for at in stationary)
-            for kept in _subsets([at for at in able if at not in stationary]) if room >= 0 else ():
+            for kept in subsets([at for at in able if at not in stationary]) if room >= 0 else ():
                 rows: dict[Sizes, RegisterTiles] = {}
                 for order in itertools.permutations(kept):
                     for nodes, fetched in self._nodes(order, tile, tile, (), room, {}):
@@ -390,8 +390,3 @@ def _products(whole: Sizes, most: int, limits: Limits) -> Iterator[Sizes]:
     limits.check()
     for factor in limits.factors(whole[0], most):
         yield from ((factor, *others) for others in _products(whole[1:], most // factor, limits))
-
-
-def _subsets(names: Sequence[int]) -> Iterator[Sizes]:
-    for count in range(len(names) + 1):
-        yield from itertools.combinations(names, count)

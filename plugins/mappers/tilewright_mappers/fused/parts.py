@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from tilewright.schema.problem import Problem
 from tilewright_mappers.fused.limits import Limits
 from tilewright_mappers.fused.padding import PaddedWindow
 
+Item = TypeVar("Item")
 FAR, HOME = -1, 0
 """States of a tensor at a branch: in the outermost memory only, or at home in the buffer.
 
@@ -514,3 +515,9 @@ def undominated(rows: Floats, limits: Limits) -> Ints:
         kept.append(int(left[0]))
         left = left[(rows[left] < rows[left[0]]).any(axis=1)]
     return np.array(kept, dtype=np.int64)
+
+
+def subsets(items: Sequence[Item], least: int = 0) -> Iterator[tuple[Item, ...]]:
+    """Yield the subsets of `least` items or more, small ones first."""
+    for count in range(least, len(items) + 1):
+        yield from itertools.combinations(items, count)

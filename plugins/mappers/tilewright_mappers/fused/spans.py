@@ -18,7 +18,7 @@ import numpy as np
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright_mappers.fused.limits import Limits
-from tilewright_mappers.fused.parts import FAR, HOME, FusedLayer
+from tilewright_mappers.fused.parts import FAR, HOME, FusedLayer, subsets
 from tilewright_mappers.fused.solution import Axis, Shared
 
 AWAY = 0
@@ -30,8 +30,8 @@ Able = tuple[int, frozenset[int]]
 """Position of a home, and the dimensions that loops over all layers of some wider span may step."""
 
 USED, KEPT, OUTSIDE, BEFORE, AFTER = range(-5, 0)
-"""Last columns of nests, in slices: all tiles, and those of the layer alone: in total, outside of the last loop, and outside
-of loops that it shares with the layer before, or with the layer after."""
+"""Last columns of nests, in slices: all tiles (USED), and the layer's own (KEPT). The others count its own tiles outside loops:
+the last loop, those that it shares with the layer before, and with the layer after."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +160,13 @@ class HomedLayer:
         return stays
 
     def _nests(self) -> Iterator[Ints]:
-        for at_home in _subsets(range(len(self.homes))):
+        for at_home in subsets(range(len(self.homes))):
             start = np.zeros((1, self._states.stop + 5), dtype=np.int64)
             start[:, self._tiles], start[:, self._fills] = self.layer.whole, FAR
             for home in (self.homes[at] for at in at_home):
                 if home.own is not None:
                     start[:, self._fills.start + home.own] = home.fills
-            for kept in _subsets(np.flatnonzero(start[0, self._fills] == FAR).tolist()):
+            for kept in subsets(np.flatnonzero(start[0, self._fills] == FAR).tolist()):
                 yield from self._grown(frozenset(at_home), frozenset(kept), frozenset(), start)
 
     def _grown(
@@ -398,8 +398,3 @@ def _least(keys: Ints, costs: Floats, counts: Sequence[int]) -> tuple[Ints, Floa
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     return keys[order[starts]], np.minimum.reduceat(costs[order], starts)
-
-
-def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for count in range(len(items) + 1):
-        yield from itertools.combinations(items, count)

@@ -23,7 +23,7 @@ from tilewright.interrupts import mark_result_found
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright_mappers.fused.least import OPEN, LeastCosts, SharedAxes, slidable
 from tilewright_mappers.fused.limits import ALONE, FEW, SHARES, SLICE, Limits, OutOfTime
-from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, States
+from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, States, subsets
 from tilewright_mappers.fused.solution import (
     Axis,
     Found,
@@ -520,7 +520,7 @@ class TreeSearch:
             axes = self.agreed.between(
                 first, last, [*self._made_and_read(first, last), *(tensor for tensor in able if not tensor.made)]
             )
-            for chosen in (subset for n in range(1, len(axes) + 1) for subset in itertools.combinations(axes, n)):
+            for chosen in subsets(axes, 1):
                 uneven = [axis for axis in chosen if any(self._has_halo(first, axis, tensor) for tensor in able)]
                 if len(uneven) > 1:
                     continue  # homes are right inside each of these loops
@@ -529,7 +529,7 @@ class TreeSearch:
                     continue  # its home can move in
                 kept_homes = sum(self._home_slices(tensor, place) for tensor in homes)
                 still = [pair for pair in self._keepable(inner) if not self._moves_in(first, free, *pair)]
-                for kept in (subset for n in range(len(still) + 1) for subset in itertools.combinations(still, n)):
+                for kept in subsets(still):
                     self.limits.check()
                     slices = kept_homes + sum(self._slices(place, *pair) for pair in kept)
                     if (kept or homes or entry) and slices <= self.capacity:
@@ -607,7 +607,7 @@ class TreeSearch:
                     (last_axis, sizes[list(axes).index(last_axis)]),
                 )
                 able = list(slidable(self.layers, first, tiles, inner, new_states, last_axis))
-                for sliding in (subset for n in range(len(able) + 1) for subset in itertools.combinations(able, n)):
+                for sliding in subsets(able):
                     if not sliding and last_axis != lasts[0]:
                         continue
                     slid = [list(layer_states) for layer_states in new_states]
