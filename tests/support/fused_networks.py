@@ -106,6 +106,7 @@ class Net:
     Attributes:
         sizes: M, K and N of each layer.
         reads: (layer, tensor) -> makers whose sum it reads.
+        parts: layer -> makers whose results it reads side by side as X, column after column.
         clusters: data of the architecture; `capacity` of the home is set by `machine`.
         rule: what the constraints say of the home, or None.
         times: executions of each layer.
@@ -117,6 +118,7 @@ class Net:
     rule: Mapping[str, Any] | None
     times: int
     objective: ObjectiveName
+    parts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     costs: dict[tuple[int, frozenset[str]], list[Row]] = field(default_factory=dict)
 
     # -- inputs of the search --------------------------------------------------------------------------------
@@ -131,14 +133,25 @@ class Net:
                 "dimensions": dict(zip("MKN", sizes, strict=True)),
                 "tensors": tensors,
             }
-            reads = {
+            reads: dict[str, list[dict[str, Any]]] = {
                 tensor: [{"maker": f"L{at}"} for at in makers]
                 for (reader, tensor), makers in self.reads.items()
                 if reader == number
             }
+            if number in self.parts:
+                reads["X"] = [*self._side_by_side(self.parts[number])]
             after = sorted({each["maker"] for found in reads.values() for each in found})
             layers.append({"problem": problem, "count": self.times, "after": after, "reads": reads})
         return {"schema_version": 1, "kind": "workload", "name": "network", "layers": layers}
+
+    def _side_by_side(self, makers: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Yield the read of each part of a concatenation as data."""
+        start = 0
+        for at in makers:
+            rows, _, columns = self.sizes[at]
+            words = {"sizes": {"m": rows, "n": columns}, "made": ["m", "n"], "read": ["m", f"n + {start}"]}
+            yield {"maker": f"L{at}"} | words
+            start += columns
 
     def machine(self, capacity: int) -> dict[str, Any]:
         """Return the architecture as data, with this capacity of the home."""
@@ -166,6 +179,9 @@ class Net:
             sums.setdefault(makers, []).append(use)
             for length in range(1, len(makers)):
                 sums.setdefault(makers[:length], [])
+        for reader, makers in self.parts.items():
+            for maker in makers:
+                sums.setdefault((maker,), []).append((reader, "X"))
         home, found = self.stores[self.home], []
         for makers, uses in sorted(sums.items()):
             completing = [
@@ -178,7 +194,12 @@ class Net:
                 bits = words * max(home.bits[name] for _, name in tensors)
                 own = frozenset({(makers[-1], "Y"), *uses})
                 found.append(Staying(makers[-1], own, makers[-1], last, bits))
-        return found
+        able = {each.maker for each in found}
+        return [each for each in found if self.partners(each.maker) <= able]
+
+    def partners(self, maker: int) -> set[int]:
+        """Return the makers of the parts that are read with a result."""
+        return {other for makers in self.parts.values() if maker in makers for other in makers}
 
     # -- memories --------------------------------------------------------------------------------------------
 
@@ -311,6 +332,9 @@ class Net:
         best: tuple[float, tuple[int, ...], list[Row]] = (math.inf, (), [])
         for count in range((len(self.staying) if residents is None else residents) + 1):
             for chosen in itertools.combinations(range(len(self.staying)), count):
+                makers = {self.staying[at].maker for at in chosen}
+                if not all(self.partners(maker) <= makers for maker in makers):
+                    continue
                 rows = self._placed([self.staying[at] for at in chosen], usable)
                 if rows is not None:
                     total = self.times * sum(map(self.value, rows))
@@ -360,8 +384,8 @@ class Net:
     # -- the best mapping as a group -------------------------------------------------------------------------
 
     def group(self, capacity: int, chosen: Sequence[int], rows: Sequence[Row]) -> dict[str, Any] | None:
-        """Return the group mapping as data; None for sums, whose words no edge expresses."""
-        if any(len(makers) > 1 for makers in self.reads.values()):
+        """Return the group mapping as data; None for sums and parts, whose words no edge expresses."""
+        if self.parts or any(len(makers) > 1 for makers in self.reads.values()):
             return None
         staying = [self.staying[at] for at in chosen]
         names = {use: f"T{number}" for number, each in enumerate(staying) for use in each.uses}
@@ -481,7 +505,25 @@ def random_net(seed: int) -> Net:
         rule = {random.choice(("free", "bypass", "keep")): random.sample(list(ROLES.values()), random.choice((1, 2)))}
     objectives: tuple[ObjectiveName, ...] = ("energy", "energy", "cycles")
     objective = random.choice(objectives)
-    return Net(tuple(sizes), reads, clusters, rule, random.choice((1, 1, 3)), objective)
+    times = random.choice((1, 1, 3))
+    parts = _side_by_side(Random(f"parts {seed}"), sizes, set(range(count)) - closed, able)
+    return Net(tuple(sizes), reads, clusters, rule, times, objective, parts)
+
+
+def _side_by_side(
+    random: Random, sizes: list[tuple[int, int, int]], makers: set[int], able: Sequence[int]
+) -> dict[int, tuple[int, ...]]:
+    """Append, to some networks, a layer that reads two results side by side. Return its makers by its number."""
+    pairs = [
+        pair
+        for pair in itertools.permutations(sorted(makers), 2)
+        if sizes[pair[0]][0] == sizes[pair[1]][0] and sizes[pair[0]][2] + sizes[pair[1]][2] <= 4
+    ]
+    if not pairs or len(sizes) > 3 or random.random() < 0.6:
+        return {}
+    parts = random.choice(pairs)
+    sizes.append((sizes[parts[0]][0], sum(sizes[at][2] for at in parts), random.choice(able)))
+    return {len(sizes) - 1: parts}
 
 
 def _clusters(random: Random) -> list[dict[str, Any]]:

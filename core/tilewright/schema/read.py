@@ -155,19 +155,38 @@ class Read(Model):
                     raise ValueError(f"{told}: {index} reaches {index.last(self.sizes)}; expected less than {size}")
         return self
 
+    def filled(self, reader: Problem, tensor: str) -> tuple[bool, ...]:
+        """Return, for each coordinate of the operand, whether the maker's words take all of its values, apart from padding of windows.
+
+        Only for a read with all its coordinates written out.
+        """
+        ranks = reader.tensor(tensor).projection
+        return tuple(
+            len(rank.terms) > 1 or set(rank.terms.values()) != {1} or self.values_along(place) == size
+            for place, (size, rank) in enumerate(zip(shape_of(reader, tensor), ranks, strict=True))
+        )
+
     def fills(self, reader: Problem, tensor: str) -> bool:
         """Return whether the maker makes all words of the operand, apart from padding of windows.
 
         Only for a read with all its coordinates written out. A read that is cut fills nothing.
         """
-        ranks = reader.tensor(tensor).projection
-        indices = zip(self.read or (), shape_of(reader, tensor), ranks, strict=self.cut is None)
-        return self.cut is None and all(
-            len(rank.terms) > 1
-            or set(rank.terms.values()) != {1}
-            or math.prod(self.sizes[name] for name in index.terms) == size
-            for index, size, rank in indices
-        )
+        return self.cut is None and all(self.filled(reader, tensor))
+
+    def values_along(self, place: int) -> int:
+        """Return the number of values that the maker makes along a coordinate of the operand."""
+        return math.prod(self.sizes[name] for name in (self.read or ())[place].terms)
+
+    @property
+    def box(self) -> tuple[range, ...]:
+        """Values of each coordinate of the operand from the first word that the maker makes to the last."""
+        return tuple(range(index.offset, index.last(self.sizes) + 1) for index in self.read or ())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether several words of the operand are one word of the maker's, as after a broadcast."""
+        made = {name for index in self.made or () for name in index.terms}
+        return any(size > 1 and name not in made for name, size in self.sizes.items())
 
     def gap(self, maker: Problem, reader: Problem, tensor: str) -> int | None:
         """Return the first coordinate of the operand with padding in place of words that the maker makes; None: there is none.

@@ -12,7 +12,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import CYCLES, ENERGY
 from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.read import Read, shape_of
 from tilewright.schema.workload import Layer, Workload
 
 Item = TypeVar("Item")
@@ -43,6 +44,7 @@ class Intermediate:
         first, last: positions of the maker and of the last reader.
         operands: reader -> its names of the tensor.
         words, bits: capacity that it takes in the home.
+        partners: makers of the other parts of concatenated operands. All of them stay, or none.
     """
 
     maker: str
@@ -52,6 +54,11 @@ class Intermediate:
     operands: dict[str, tuple[str, ...]]
     words: float
     bits: int
+    partners: frozenset[str] = frozenset()
+
+    def allows(self, present: Collection[str]) -> bool:
+        """Return whether its partners stay, if `present` are the makers of residents."""
+        return self.partners <= set(present)
 
 
 @dataclass(frozen=True)
@@ -76,13 +83,14 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
     All readers must be known, and read nothing else in that operand but padding. The home must hold the result in the
     roles that it has for maker and readers. The maker, the readers and the layers between must be repeated equally often.
     Several makers of one operand add to one sum, which the last of them completes. The sum before lives until then.
+    Results that are parts of one operand, such as concatenated ones, all stay or none.
     A value takes the bits of the layer for which it is widest.
 
     Args:
         width: bits of one value in the home, by layer and tensor.
     """
     order = {layer.name: number for number, layer in enumerate(workload.layers)}
-    sums, unknown = _sums(workload)
+    sums, partners, unknown = _sums(workload)
     completed = Counter(max(makers, key=order.__getitem__) for makers in sums)
     results = []
     for makers, readers in sums.items():
@@ -106,16 +114,21 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
         bits = values * max(width(problem, tensor) for problem, tensor in uses_of)
         operands = {reader: tuple(names) for reader, names in readers.items()}
         size = bits / home.word_bits, bits
-        results.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, *size))
+        others = frozenset(partners.get(maker.name, ()))
+        results.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, *size, others))
+    while len(able := [result for result in results if result.allows({one.maker for one in results})]) < len(results):
+        results = able
     return results
 
 
-def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]], set[str]]:
-    """Return the makers of each sum -> its readers, with their operands; and the layers whose results have other uses.
+def _sums(
+    workload: Workload,
+) -> tuple[dict[frozenset[str], dict[str, list[str]]], dict[str, set[str]], set[str]]:
+    """Return the makers of each sum -> its readers, with their operands; partners; and the layers whose results have other uses.
 
-    A single result is a sum of one. A result that only a later sum reads has no readers.
+    A single result is a sum of one. A result that only a later sum reads has no readers. Partners make the parts of an operand.
     """
-    sums = dict[frozenset[str], dict[str, list[str]]]()
+    sums, partners = dict[frozenset[str], dict[str, list[str]]](), dict[str, set[str]]()
     unknown = {layer.name for layer in workload.layers if layer.returned}
     for number, layer in enumerate(workload.layers):
         before = [earlier.name for earlier in workload.layers[:number]] if layer.after is None else layer.after
@@ -124,10 +137,14 @@ def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]
             makers = frozenset(read.maker for read in reads)
             if not makers:
                 continue
-            if len(makers) < len(reads) or not all(_whole(workload, layer, operand, maker) for maker in makers):
-                unknown |= makers
-            else:
+            if is_sum(workload, layer, operand):
                 sums.setdefault(makers, {}).setdefault(layer.name, []).append(operand)
+            elif are_parts(workload, layer, operand):
+                for read in reads:
+                    sums.setdefault(frozenset({read.maker}), {}).setdefault(layer.name, []).append(operand)
+                    partners.setdefault(read.maker, set()).update(makers - {read.maker})
+            else:
+                unknown |= makers
     order = {layer.name: number for number, layer in enumerate(workload.layers)}
     for makers in list(sums):
         first = frozenset({min(makers, key=order.__getitem__)})
@@ -136,7 +153,7 @@ def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]
         rest = makers - {max(makers, key=order.__getitem__)}
         if rest and rest not in sums:
             unknown |= makers
-    return sums, unknown
+    return sums, partners, unknown
 
 
 def exchanged(workload: Workload) -> list[frozenset[str]]:
@@ -160,10 +177,41 @@ def exchanged(workload: Workload) -> list[frozenset[str]]:
     return groups
 
 
-def _whole(workload: Workload, layer: Layer, operand: str, maker: str) -> bool:
-    """Return whether one layer makes all words of an operand, apart from padding, alone or with other makers."""
-    read = next(access for name, t, access in workload.edges if (name, t, access.maker) == (layer.name, operand, maker))
-    return read.fills(layer.problem, operand)
+def is_sum(workload: Workload, layer: Layer, operand: str) -> bool:
+    """Return whether a layer reads one result, or the sum of several, in all words of an operand but padding.
+
+    The results of a sum have the same words. Those of a broadcast are fewer, and those of a concatenation are others.
+    """
+    reads, problem = _written_out(workload, layer, operand), layer.problem
+    if not all(read.fills(problem, operand) for read in reads):
+        return False
+    makers = {read.maker: workload.layer(read.maker).problem for read in reads}
+    words = {maker.tensor_words(maker.output) for maker in makers.values()}
+    alike = len(words) == len({read.box for read in reads}) == 1 and not any(read.repeats for read in reads)
+    return len(makers) == len(reads) and (len(reads) == 1 or alike)
+
+
+def are_parts(workload: Workload, layer: Layer, operand: str) -> bool:
+    """Return whether several results follow one another along one coordinate of an operand, and are all of its words."""
+    reads, problem = _written_out(workload, layer, operand), layer.problem
+    if len({read.maker for read in reads}) < len(reads) or any(read.cut is not None for read in reads):
+        return False
+    partial = {at for read in reads for at, filled in enumerate(read.filled(problem, operand)) if not filled}
+    if len(partial) != 1:
+        return False
+    (along,) = partial
+    ranges = sorted(((read.box[along], read) for read in reads), key=lambda pair: pair[0].start)
+    ends = [0, *(values.stop for values, _ in ranges)]
+    return (
+        all(values.start == end for (values, _), end in zip(ranges, ends, strict=False))
+        and ends[-1] == shape_of(problem, operand)[along]
+        and all(len(values) == read.values_along(along) for values, read in ranges)
+    )
+
+
+def _written_out(workload: Workload, layer: Layer, operand: str) -> list[Read]:
+    """Return the reads of an operand with all coordinates written out."""
+    return [access for name, tensor, access in workload.edges if (name, tensor) == (layer.name, operand)]
 
 
 @dataclass
@@ -244,6 +292,12 @@ class ResidentNetwork:
         if strange:
             raise InputError(f"these results may not stay: {', '.join(strange)}")
         own = [(known[name], self.may_stay[known[name]]) for name in named]
+        for _, intermediate in own:
+            if not intermediate.allows(named):
+                others = ", ".join(sorted(intermediate.partners - named.keys()))
+                raise InputError(
+                    f"{intermediate.maker} stays only with {others}: a layer reads all of them as one operand"
+                )
         cases = [
             frozenset(at for at, intermediate in own if intermediate.first <= number <= intermediate.last)
             for number in range(len(self.workload.layers))
@@ -396,12 +450,9 @@ class ResidentNetwork:
         """
         states: dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]] = {frozenset(): (0.0, 0.0, ())}
         for number, layer in enumerate(self.workload.layers):
-            starts = [frozenset[int]()]
-            starts += [frozenset({at}) for at, intermediate in enumerate(self.may_stay) if intermediate.first == number]
             new = dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]]()
             for before, (total, second, lives) in states.items():
-                for start in starts:
-                    live = before | start
+                for live in self._continued(number, before):
                     if sum(self.may_stay[at].bits for at in live) > self._limit:
                         continue
                     after = frozenset(at for at in live if self.may_stay[at].last > number)
@@ -412,6 +463,20 @@ class ResidentNetwork:
             states = new
         value, _, lives = states[frozenset()]
         return value, list(lives)
+
+    def _continued(self, number: int, before: frozenset[int]) -> Iterator[frozenset[int]]:
+        """Yield what may be alive during a layer: with its result or without, as its partners that are made before decide."""
+        made = next((at for at, intermediate in enumerate(self.may_stay) if intermediate.first == number), None)
+        partners = frozenset[int]()
+        if made is not None:
+            names = self.may_stay[made].partners
+            partners = frozenset(
+                at for at, other in enumerate(self.may_stay) if other.maker in names and other.first < number
+            )
+        if not partners & before:
+            yield before
+        if made is not None and partners <= before:
+            yield before | {made}
 
 
 def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None:

@@ -27,10 +27,10 @@ from tilewright.values import Model
 
 SPACE = "with spatial order as the problem lists its dimensions"
 """Part of a statement about a map space: the placement of unrolled dimensions is not searched."""
-FUSION_PROOFS = 3
+FUSION_PROOFS = 4
 """Version of the proof rules of fused networks; 1 excluded results that fill their home.
 
-2 excluded tensors that bypass a home with room for them.
+2 excluded tensors that bypass a home with room for them, and 3 concatenated results. 3 took results of other words for a sum.
 """
 FORMER_KINDS = {"certificate": "layer", "group_certificate": "fused_group", "network_certificate": "fused_network"}
 """Kinds of certificates of version 1, and their claims."""

@@ -373,3 +373,66 @@ def test_a_part_of_a_sum_stays_until_the_sum_is_complete() -> None:
     network = prepared(data, machine({"capacity_words": 32}), "energy")
     lives = {each.maker: (each.first, each.last) for each in network.may_stay}
     assert lives == {"L0": (0, 1), "L1": (1, 2), "L2": (2, 3)}
+
+
+def side_by_side(columns: tuple[int, int], **changes: Any) -> dict[str, Any]:
+    """Return three products; the third reads the results of the others side by side, and `changes` change its second read."""
+    data = products(4, (2, columns[0], columns[1], 2), makers=(0, 1))
+    first, second, third = data["layers"]
+    second["problem"]["dimensions"]["K"] = 2
+    second |= {"after": [], "reads": {}}
+    third["problem"]["dimensions"]["K"] = sum(columns)
+    reads = [
+        {
+            "maker": f"L{number}",
+            "sizes": {"m": 4, "n": columns[number]},
+            "made": ["m", "n"],
+            "read": ["m", f"n + {start}"],
+        }
+        for number, start in ((0, 0), (1, columns[0]))
+    ]
+    third |= {"after": ["L0", "L1"], "reads": {"A": [reads[0], reads[1] | changes]}}
+    return data
+
+
+def test_results_that_are_read_side_by_side_stay_together() -> None:
+    """The reader takes both from home, or neither: 4 x 2 and 4 x 3 words."""
+    network = prepared(side_by_side((2, 3)), machine({"capacity_words": 64}), "energy")
+    assert {each.maker: (each.words, each.partners) for each in network.may_stay} == {
+        "L0": (8, {"L1"}),
+        "L1": (12, {"L0"}),
+    }
+    assert [each.maker for each in network.place().residents] == ["L0", "L1"]
+    with pytest.raises(InputError, match="L0 stays only with L1: a layer reads all of them as one operand"):
+        network.lives(["L0"])
+    small = prepared(side_by_side((2, 3)), machine({"capacity_words": 19}), "energy")
+    assert not small.place().residents
+
+
+@pytest.mark.parametrize(
+    ("columns", "changes"),
+    [
+        ((2, 2), {"read": ["m", "n + 1"]}),  # both make the second column, and neither the last one
+        ((2, 3), {"cut": "a pooling", "sizes": {}, "made": None, "read": None}),
+    ],
+)
+def test_parts_that_are_not_all_words_of_an_operand_do_not_stay(
+    columns: tuple[int, int], changes: dict[str, Any]
+) -> None:
+    data = side_by_side(columns, **changes)
+    assert not prepared(data, machine({"capacity_words": 64}), "energy").may_stay
+
+
+def test_a_result_that_is_repeated_in_a_sum_does_not_stay() -> None:
+    """L1 makes one row, which is added to all four rows of L0: the sum has more words than its last maker's result."""
+    data = products(4, (2, 2, 2, 2))
+    _, second, third = data["layers"]
+    second["problem"]["dimensions"]["M"] = 1
+    second |= {"after": [], "reads": {}}
+    row = {"maker": "L1", "sizes": {"m": 4, "n": 2}, "made": [0, "n"], "read": ["m", "n"]}
+    third |= {"after": ["L0", "L1"], "reads": {"A": [{"maker": "L0"}, row]}}
+    assert not prepared(data, machine({"capacity_words": 64}), "energy").may_stay
+    third |= {"after": ["L1"], "reads": {"A": [row]}}  # alone, one row stays, and is read as four
+    assert {each.maker: each.words for each in prepared(data, machine({"capacity_words": 64}), "energy").may_stay} == {
+        "L1": 2
+    }

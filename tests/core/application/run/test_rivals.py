@@ -21,6 +21,7 @@ from tilewright.application.api.network_fusion import fused_network
 from tilewright.application.run.artifacts.checks import Check
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.group_search import build_group_mapper
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
 from tilewright.application.run.rivals.networks import NetworkRivals
@@ -96,8 +97,8 @@ def test_a_false_certificate_without_a_group_mapping_of_all_rivals_is_refuted(
 def test_a_false_certificate_of_a_group_is_refuted(name: str, seed: int, least: float) -> None:
     """The optimum without fusion is claimed to be the optimum of all."""
     it: Certificate[Any] = Certificate.from_file(DATA / f"false_{name}.yaml")
-    it = it.model_copy(update={"versions": versions_of(it.claim.model), "proof_version": FUSION_PROOFS})
-    it = it.sealed()
+    proofs = build_group_mapper().spec.proof_version
+    it = it.model_copy(update={"versions": versions_of(it.claim.model), "proof_version": proofs}).sealed()
     found = before_the_search(it, limit=0, seed=seed)
     assert {each.name for each in found.values() if each.passed is not True} == {"rivals"}
     cost = re.search(r"costs ([\d.]+), which is below the bound", found["rivals"].message)

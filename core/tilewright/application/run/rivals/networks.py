@@ -40,6 +40,7 @@ class Stay:
         first, last: positions of the layers from which and to which it is alive.
         uses: (layer, its own name of the tensor) of the maker and the readers.
         bits: those that it takes; a value takes those of its widest use.
+        together: makers of the operands that have its result as a part; all of them stay, or none.
     """
 
     maker: str
@@ -47,6 +48,7 @@ class Stay:
     last: int
     uses: frozenset[tuple[str, str]]
     bits: int
+    together: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,7 @@ class NetworkRivals:
         choices = list(self._choices())
         cases = dict.fromkeys(case for chosen in choices for case in self._cases(chosen))
         spaces = {case: self._space(case) for case in cases}
-        every = len(choices) == 2 ** len(self.network.may_stay) and (
-            sum(space.size for space in spaces.values()) <= self.limit
-        )
+        every = self._tries_all and sum(space.size for space in spaces.values()) <= self.limit
         value, group = math.inf, None
         for case in cases:
             if every:
@@ -129,14 +129,24 @@ class NetworkRivals:
                 value, group = cost, self.group([stay.maker for stay in chosen], mappings)
         return Rivals(self.tried, self.legal, every, value, group)
 
+    @property
+    def _tries_all(self) -> bool:
+        return 1 << len(self.able) <= MAX_CHOICES
+
     def _choices(self) -> Iterator[tuple[Stay, ...]]:
-        """Yield choices of residents: all, or those that differ from the claimed one in one result."""
-        if 2 ** len(self.able) <= MAX_CHOICES:
+        """Yield choices of residents: all, or those that differ from the claimed one in one result and its other parts."""
+        if self._tries_all:
             for count in range(len(self.able) + 1):
-                yield from itertools.combinations(self.able, count)
+                for chosen in itertools.combinations(self.able, count):
+                    makers = {stay.maker for stay in chosen}
+                    if all(stay.together <= makers for stay in chosen):
+                        yield chosen
             return
+        import networkx as nx  # imported here because networkx takes longer to import than most commands to run
+
         stays = {stay.maker for stay in self.able} & set(self.residents)
-        for changed in (set[str](), *({stay.maker} for stay in self.able)):
+        parts = nx.Graph((stay.maker, other) for stay in self.able for other in stay.together | {stay.maker})
+        for changed in (set[str](), *nx.connected_components(parts)):
             yield tuple(stay for stay in self.able if stay.maker in stays ^ changed)
 
     def _cases(self, chosen: Sequence[Stay]) -> list[Case]:
@@ -276,7 +286,7 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
         home: the home, with the widths of a layer's values.
     """
     place = {layer.name: number for number, layer in enumerate(workload.layers)}
-    sums = dict[tuple[str, ...], set[tuple[str, str]]]()
+    sums, together = dict[tuple[str, ...], set[tuple[str, str]]](), dict[str, set[str]]()
     unknown = {layer.name for layer in workload.layers if layer.returned}
     for number, layer in enumerate(workload.layers):
         before = [earlier.name for earlier in workload.layers[:number]] if layer.after is None else layer.after
@@ -284,6 +294,11 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
         unknown |= set(before) - stated
         for operand, reads in layer.reads.items():
             makers = tuple(sorted({read.maker for read in reads}, key=place.__getitem__))
+            if len(makers) == len(reads) > 1 and _are_parts(workload, layer.name, operand):
+                for name in makers:
+                    sums.setdefault((name,), set()).add((layer.name, operand))
+                    together.setdefault(name, set()).update(makers)
+                continue
             if len(makers) < len(reads) or not all(_is_whole(workload, layer.name, operand, name) for name in makers):
                 unknown |= set(makers)
             for length in range(1, len(makers) + 1):
@@ -305,8 +320,23 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
         words = maker.problem.tensor_words(maker.problem.output)
         bits = words * max(home(problem).bits_of(tensor) for problem, tensor in held)
         own = frozenset({(maker.name, maker.problem.output.name), *readers})
-        stays.append(Stay(maker.name, place[maker.name], max(ends), own, bits))
+        parts = frozenset(together.get(maker.name, ()))
+        stays.append(Stay(maker.name, place[maker.name], max(ends), own, bits, parts))
+    while not all(stay.together <= {other.maker for other in stays} for stay in stays):
+        makers_left = {stay.maker for stay in stays}
+        stays = [stay for stay in stays if stay.together <= makers_left]
     return sorted(stays, key=lambda stay: stay.first)
+
+
+def _are_parts(workload: Workload, reader: str, operand: str) -> bool:
+    """Return whether each word of an operand is a word of exactly one of several results."""
+    reads = [access for layer, name, access in workload.edges if (layer, name) == (reader, operand)]
+    problem = workload.layer(reader).problem
+    if any(read.cut is not None for read in reads):
+        return False
+    words = np.concatenate([np.stack(read.points()[1], axis=1) for read in reads])
+    distinct: int = len(np.unique(words, axis=0))
+    return len(words) == distinct and distinct == problem.tensor_words(problem.tensor(operand))
 
 
 def _is_whole(workload: Workload, reader: str, operand: str, maker: str) -> bool:
