@@ -19,7 +19,9 @@ from typing import Any
 import tilewright as tw
 
 ROOT = Path(__file__).parent.parent
-DEFINES = tuple(f"benchmarks/defines/{name}_df.yaml" for name in ("meta_prototype", "edge_tpu", "tpu"))
+DEFINES = tuple(
+    f"benchmarks/defines/{name}_df.yaml" for name in ("meta_prototype", "edge_tpu", "tpu", "ascend", "tesla_npu")
+)
 """Accelerators of DeFiNES, with the unrolling that it prescribes (`constraints.yaml`)."""
 CNN, TRANSFORMER = ("eyeriss", "simba", "examples/npu.yaml", *DEFINES), ("eyeriss", "simba", "examples/tpu_v4i.yaml")
 """Architectures of networks."""
