@@ -25,7 +25,7 @@ from tilewright.values import Model
 class Document(Model):
     """Part of a JSON document: the figures of some views of sheets, then its own keys."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)  # most commands print none, and use few kinds
     _figures: ClassVar[tuple[tuple[Sheet, str], ...]] = ()
     """Views of sheets whose figures are keys of it, too."""
     _optional: ClassVar[tuple[str, ...]] = ()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from inspect import isclass
+from typing import TYPE_CHECKING
 
-from tilewright.documents import Output
+if TYPE_CHECKING:
+    from tilewright.documents import Output
 
 _KINDS = {
     "searches": (
@@ -28,6 +30,8 @@ OUTPUT_KINDS = tuple(kind for kinds in _KINDS.values() for kind in kinds)
 
 def output_model(kind: str) -> type[Output]:
     """Return the model of a kind of document."""
+    from tilewright.documents import Output  # the kinds alone, which `--help` lists, need no model
+
     (name,) = (name for name, kinds in _KINDS.items() if kind in kinds)
     module = import_module(f"{__name__}.{name}")
     models = [model for model in vars(module).values() if isclass(model) and issubclass(model, Output)]
