@@ -104,7 +104,7 @@ class OrderRule:
     innermost: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.named)
+        return bool(self.outermost or self.relative or self.innermost)
 
     @property
     def named(self) -> tuple[int, ...]:

@@ -272,6 +272,8 @@ class MapSpace(FeasibleRegion):
         """
         for block, index in enumerate(self.temporal_slots):
             rule, dims = self.slots[index].order, range(trips.shape[2])
+            if not rule:
+                continue
             outside = {dim: rule.before(dim, len(dims)) for dim in dims}
             for dim in dims:
                 before, after = list(outside[dim]), [dimension for dimension in dims if dim in outside[dimension]]

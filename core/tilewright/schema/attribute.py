@@ -119,6 +119,12 @@ def attributes_of(kind: type[BaseModel]) -> Mapping[str, Attribute]:
     }
 
 
+@cache
+def _defaults(kind: type[BaseModel]) -> Mapping[str, object]:
+    """Return the neutral values of these attributes."""
+    return {name: kind.model_fields[name].default for name in attributes_of(kind)}
+
+
 def droppable(kind: type[BaseModel]) -> list[str]:
     """Return the fields of the attributes that a lossy conversion may drop, those with the smallest loss first."""
     losses = {name: item.loss for name, item in attributes_of(kind).items() if item.loss is not None}
@@ -132,7 +138,8 @@ def stated(name: str, part: BaseModel, problem: Problem | None) -> Iterator[Stat
         name: name of the part.
         problem: the problem; None: any.
     """
+    neutral = _defaults(type(part))
     for field, item in attributes_of(type(part)).items():
         value = getattr(part, field)
-        if value != type(part).model_fields[field].default and item.concerns(part, problem):
+        if value != neutral[field] and item.concerns(part, problem):
             yield Stated(name, field, value, item)

@@ -7,7 +7,7 @@ up to the next storage entry, including the temporal slot of that entry.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from tilewright.compiled import Index, Records, for_kernel, passed_by_pointer, t
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.rules.tables import Orders, Rules, rules_of, slots_of_entries, terms_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
-from tilewright.prices import operations_pj, price_table, prices_of
+from tilewright.prices import Price, operations_pj, price_table, prices_of
 from tilewright.schema.architecture import Architecture, Network
 from tilewright.schema.problem import Problem
 
@@ -310,7 +310,8 @@ def tables_of(
         may_share.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
     memory_index = for_kernel(rules.memory[holds])
     visited = {clusters[entry].name for entry in holds}
-    unthrottled = _unthrottled_units(problem, architecture) if tensors.dense else np.zeros(len(architecture.memories))
+    prices = prices_of(architecture)
+    unthrottled = _unthrottled_units(problem, architecture, prices) if tensors.dense else np.zeros(len(prices))
     hardware = Hardware(
         slot=table(rows, entry=Index, ordered=bool, order=Index, temporal=bool, vertical=bool),
         may_share=for_kernel(np.array(may_share, np.bool_).reshape(len(slots), len(problem.tensors))),
@@ -325,7 +326,7 @@ def tables_of(
         memory_index=memory_index,
         unthrottled_units=for_kernel(unthrottled[memory_index]),
         slices=for_kernel(np.take_along_axis(rules.slices, np.maximum(rules.memory[holds], 0), axis=0)),
-        memory=_memories(architecture, visited),
+        memory=_memories(architecture, prices, visited),
         compute_energy_pj=operations_pj(architecture.compute, problem.macs),
         cycles_per_operation=float(architecture.compute.cycles_per_operation),
         first_fills=first_fills,
@@ -340,17 +341,16 @@ def tables_of(
     )
 
 
-def _memories(architecture: Architecture, visited: set[str]) -> Records:
+def _memories(architecture: Architecture, prices: Mapping[str, Price], visited: set[str]) -> Records:
     """Return `Hardware.memory`. Memories of clusters that no entry visits are off."""
     on = {memory.name for cluster in architecture.clusters if cluster.name in visited for memory in cluster.memories}
-    prices = prices_of(architecture).items()
-    return price_table(price if name in on else price._replace(leakage_pj=0.0) for name, price in prices)
+    return price_table(price if name in on else price._replace(leakage_pj=0.0) for name, price in prices.items())
 
 
-def _unthrottled_units(problem: Problem, architecture: Architecture) -> Floats:
+def _unthrottled_units(problem: Problem, architecture: Architecture, prices: Mapping[str, Price]) -> Floats:
     """Return for each memory the compute units below an instance up to which none of its bandwidths can bind."""
     units = []
-    for memory, price in zip(architecture.memories, prices_of(architecture).values(), strict=True):
+    for memory, price in zip(architecture.memories, prices.values(), strict=True):
         held = [memory.slices_of(tensor) for tensor in problem.tensors]
         most = sum(memory.may_hold(tensor) for tensor in problem.tensors) * max(held)
         least = min(price.read_bandwidth, price.write_bandwidth, price.shared_bandwidth / 2)

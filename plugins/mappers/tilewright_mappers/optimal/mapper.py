@@ -218,11 +218,13 @@ def _followed(rows: Candidates, values: Floats) -> Ints:
 
 def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
     """Yield all rows with each of the orders in one block of temporal loops."""
-    for block in range(len(rows.space.temporal_slots)):
-        for order in orders:
-            changed = rows.orders.copy()
-            changed[:, block] = order
-            yield replace(rows, order=rows.space.lawful(changed))
+    n = len(rows)
+    for block, slot in enumerate(rows.space.temporal_slots):
+        lawful = rows.space.lawful_block(orders, slot)
+        changed = rows.take(np.tile(np.arange(n), len(lawful)))
+        order = changed.orders.copy()
+        order[:, block] = np.repeat(lawful, n, axis=0)
+        yield replace(changed, order=order)
 
 
 def _evaluate(

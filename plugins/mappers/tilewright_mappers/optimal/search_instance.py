@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -418,8 +418,13 @@ class SearchInstance:
 
     def _forwarding_slots(self, t: int, outer: int, inner: int) -> list[int]:
         """Return the slots between two entries where neighbours may forward words of a tensor."""
-        between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
-        return [s for s in between if self._may_forward(t, s)]
+        return [s for s, entry in self._forwards[t] if outer <= entry < inner]
+
+    @cached_property
+    def _forwards(self) -> list[list[tuple[int, int]]]:
+        """The slots where neighbours may forward words of a tensor, with their entries."""
+        slots = [(s, self.space.slots[s].entry) for s in self.space.spatial_slots]
+        return [[(s, entry) for s, entry in slots if self._may_forward(t, s)] for t in range(self.tensors)]
 
     def _averages(self, t: int, slot: int) -> bool:
         """Return whether forwarded words may be averaged over unequal tiles: ragged ones, or those of a bypassed entry."""
