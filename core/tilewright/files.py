@@ -269,7 +269,7 @@ class _Lock:
 def turn_on_host(name: str, seconds: float) -> Iterator[None]:
     """Return a context that one process of this host has at a time; others wait for it, but not longer than this.
 
-    It only saves work: without a folder that can be locked, nobody waits.
+    It only saves work: without a folder that can be locked, no process waits.
     """
     folder, lock = Path(tempfile.gettempdir()) / f"tilewright-{name}-{getattr(os, 'getuid', int)()}", None
     end = time.monotonic() + seconds

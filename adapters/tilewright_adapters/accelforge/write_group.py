@@ -107,7 +107,7 @@ def _parts(group: GroupMapping, part: Part, place: Place) -> Iterator[Reason]:
             loop[0] == axis for n in range(len(part.entries)) for loop in _loops(group, part, place, n)
         ):
             text = (
-                f"{' and '.join(below)} take other rows at a step, or start at another one, so a home keeps rows between steps; "
+                f"{' and '.join(below)} differ in their rows of a step, or in the first one, so a home keeps rows between steps. "
                 f"AccelForge's loops step all layers alike: loop over {axis} inside the branches"
             )
             yield reason("halo", f"loop over {axis}", text)
