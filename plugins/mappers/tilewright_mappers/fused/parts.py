@@ -517,7 +517,8 @@ def undominated(rows: Floats, limits: Limits) -> Ints:
     return np.array(kept, dtype=np.int64)
 
 
-def subsets(items: Sequence[Item], least: int = 0) -> Iterator[tuple[Item, ...]]:
-    """Yield the subsets of `least` items or more, small ones first."""
-    for count in range(least, len(items) + 1):
+def subsets(items: Sequence[Item], least: int = 0, large_first: bool = False) -> Iterator[tuple[Item, ...]]:
+    """Yield the subsets of `least` items or more, small ones first, or large ones."""
+    counts = range(least, len(items) + 1)
+    for count in reversed(counts) if large_first else counts:
         yield from itertools.combinations(items, count)

@@ -32,6 +32,7 @@ from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem, Tensor
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.pacing import Pacing, pacing
+from tilewright_mappers.fused.parts import subsets
 from tilewright_mappers.fused.solution import Axis, Shared, ranked
 
 BATCH = 8
@@ -438,7 +439,7 @@ class TiledInterval:
         visits = tuple(self._trips(at, order) for at in range(len(self.problems)))
         starts = self.paces[order[-1][0]].starts(order[-1][1]) if order else (0,) * len(self.problems)
         places = [self._places(users, order) for users in self._external()]
-        for homes in _subsets(self.able):
+        for homes in subsets(self.able, large_first=True):
             own = {pair for at in homes for pair in self.shared[at].users.items()}
             room_of = {at: self._home_bits(self.shared[at], order, starts) for at in homes}
             for kept in itertools.product(*places):
@@ -560,11 +561,6 @@ class TiledInterval:
                     moved.setdefault(memory.name, (Counter(), Counter()))[is_written][0] += slices
             limits.append(tuple(port_limits(list(memories.values()), moved)))
         return tuple(limits)
-
-
-def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for count in range(len(items), -1, -1):
-        yield from itertools.combinations(items, count)
 
 
 def fused_interval(
