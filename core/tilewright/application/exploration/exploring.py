@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 from tilewright.application.exploration.bounds import least, least_of_workload
-from tilewright.application.exploration.families import Family, Known, Shared, Side, coarse, families, shared
+from tilewright.application.exploration.families import Family, Known, Shared, Sharing, Side, coarse, families, shared
 from tilewright.application.exploration.joint import map_together
 from tilewright.application.exploration.pace import Pace
 from tilewright.application.exploration.records import (
@@ -117,12 +117,11 @@ class Exploration:
         for family in self.families.values():
             self.machines |= family.members
         self._side = lru_cache(SIDES)(self._side_of)
-        self.first = self.configuration
-        """Configuration of the first search of each machine."""
-        self.first_gap = self.shared_gap = self.gap = 0.0
-        """Gaps of the first searches, of results that are shared, and of the machines that matter (`_refine`)."""
+        self.sharing = Sharing(self.configuration, 0.0, 0.0, 0.0)
+        self.refined_tasks: set[Task] = set()
+        """Tasks whose results under `refined` were seen in the store; results stay there."""
         if sharing is not None and self.families:
-            self.first, self.first_gap, self.shared_gap, self.gap = sharing
+            self.sharing = sharing
             data = data | {"families": of_data([self.space.to_data(), self.asked])}
             method = of_data([method, data["families"]])
         self.record = ExplorationRecord(
@@ -246,7 +245,7 @@ class Exploration:
             if stop_requested():
                 break
             assert point.architecture is not None
-            here = self.first.on_architecture(point.architecture)
+            here = self.sharing.first.on_architecture(point.architecture)
             for problem, distinct in self.distinct.items():
                 task = machines[point.index], problem
                 if (known_layer := self._known(task)) is None:
@@ -312,15 +311,15 @@ class Exploration:
             first = family.first_like(task[0]), task[1]
             if self._known(best) is None:
                 self.store.keep_machine(family.key, family.best)
-                now[best] = self._search_of(search.distinct, self.first, family.best)
-            elif (near := self._shared(task, family, search)) is not None and near.is_near(self.shared_gap):
+                now[best] = self._search_of(search.distinct, self.sharing.first, family.best)
+            elif (near := self._shared(task, family, search)) is not None and near.is_near(self.sharing.shared_gap):
                 yield task, self._keep_shared(task, near)
                 continue
             elif first == task or self._known(first) is not None:
                 now[task] = search
             else:  # its bound may serve this machine, too
                 self.store.keep_machine(first[0], family.members[first[0]])
-                now[first] = self._search_of(search.distinct, self.first, family.members[first[0]])
+                now[first] = self._search_of(search.distinct, self.sharing.first, family.members[first[0]])
             begun.add(best)
         yield from self._search(now)
 
@@ -340,7 +339,7 @@ class Exploration:
                 and layer.cycles is not None
                 and (loops := layer.loops())
             ):
-                asked = self.gap if self._is_refined((key, task[1])) else self.first_gap
+                asked = self.sharing.gap if self._is_refined((key, task[1])) else self.sharing.first_gap
                 proved = (layer.lower_bound or 0.0) * (1 + asked)
                 left = max(1.0, layer.value(self.record.objective) / proved) if proved else 1.0
                 side = partial(self._side, key, task[1])
@@ -348,7 +347,7 @@ class Exploration:
         return shared(search, known)
 
     def _side_of(self, machine: str, problem: str) -> Side:
-        search = self._search_of(self.distinct[problem], self.first, self.machines[machine])
+        search = self._search_of(self.distinct[problem], self.sharing.first, self.machines[machine])
         space, _, evaluator = bound(search.distinct, search.configuration)
         return Side.of(space, evaluator)
 
@@ -371,55 +370,67 @@ class Exploration:
         the best machine is searched first, then members as in `_next`, from their mappings. Results have a method of their own
         in the store, and replace the first ones.
         """
-        if self.gap >= self.shared_gap:
+        if self.sharing.gap >= self.sharing.shared_gap:
             return True
-        fresh: set[tuple[str | None, str]] = set()
+        fresh: set[tuple[str, str]] = set()
         """Families and problems with new results."""
-        family_of = {machine: family.key for machine, family in self.families.items()}
         while not stop_requested() and not self.interrupted:
-            tasks = self._open()
-            for task in tasks:
-                if (family_of.get(task[0]), task[1]) not in fresh:
-                    continue
-                search = self._search_of(self.distinct[task[1]], self.first, self.machines[task[0]])
-                if (near := self._shared(task, self.families[task[0]], search)) is not None:
-                    new = self._keep_shared(task, near)
-                    if near.is_near(self.gap):
-                        self.store.keep(*task, self.refined, new)
-            fresh = set()
-            tasks = self._open()
-            todo: dict[Task, LayerSearch] = {}
-            of_family = Counter(map(family_of.get, {machine for machine, _ in tasks}))
-            for machine, problem in tasks:
-                members = {machine: self.store.architecture(machine)}
-                if (family := self.families.get(machine)) is not None:
-                    first = family.first_like(machine)
-                    members = {first: family.members[first]} | members
-                    if of_family[family.key] > 1:
-                        members = {family.key: family.best} | members
-                key, where = next(
-                    (key, where) for key, where in members.items() if not self._is_refined((key, problem))
-                )
-                known = self._known((key, problem))
-                start = None if known is None else known.loops()
-                todo[key, problem] = self._search_of(self.distinct[problem], self.configuration, where, start)
+            for task in self._open():
+                family = self.families.get(task[0])
+                if family is not None and (family.key, task[1]) in fresh:
+                    self._share_again(task, family)
+            todo = self._further()
             if not todo:
                 return True
-            count = 0
-            for task, found in self._search(todo, self.refined):
-                count += 1
-                fresh.add((family_of.get(task[0], task[0]), task[1]))
-                old = self._known(task)
-                if found.reason is None:
-                    found = found if old is None else old.joined(found, self.record.objective)
-                    self.store.keep(*task, self.record.method, found, replace=True)
-                self._tell(0.0, f"{count} of {len(todo)} searches of machines that matter")
-            if not count and todo:
+            fresh = set(self._search_further(todo))
+            if not fresh:
                 time.sleep(POLL_SECONDS)  # searches of another program
         return False
 
+    def _share_again(self, task: Task, family: Family) -> None:
+        """Store the result on a member of a family that has new results."""
+        search = self._search_of(self.distinct[task[1]], self.sharing.first, self.machines[task[0]])
+        near = self._shared(task, family, search)
+        if near is not None:
+            new = self._keep_shared(task, near)
+            if near.is_near(self.sharing.gap):
+                self.store.keep(*task, self.refined, new)
+
+    def _further(self) -> dict[Task, LayerSearch]:
+        """Return the next searches up to the gap asked for, from the mappings that are known; none are left if it is empty."""
+        tasks = self._open()
+        of_family = Counter(
+            self.families[machine].key for machine in {machine for machine, _ in tasks if machine in self.families}
+        )
+        todo: dict[Task, LayerSearch] = {}
+        for machine, problem in tasks:
+            members = {machine: self.store.architecture(machine)}
+            if (family := self.families.get(machine)) is not None:
+                first = family.first_like(machine)
+                members = {first: family.members[first]} | members
+                if of_family[family.key] > 1:
+                    members = {family.key: family.best} | members
+            key, where = next((key, where) for key, where in members.items() if not self._is_refined((key, problem)))
+            known = self._known((key, problem))
+            start = None if known is None else known.loops()
+            todo[key, problem] = self._search_of(self.distinct[problem], self.configuration, where, start)
+        return todo
+
+    def _search_further(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[str, str]]:
+        """Search up to the gap asked for; yield the family, or else the machine, and the problem of each result."""
+        for count, (task, found) in enumerate(self._search(todo, self.refined), 1):
+            old = self._known(task)
+            if found.reason is None:
+                found = found if old is None else old.joined(found, self.record.objective)
+                self.store.keep(*task, self.record.method, found, replace=True)
+            self._tell(0.0, f"{count} of {len(todo)} searches of machines that matter")
+            family = self.families.get(task[0])
+            yield task[0] if family is None else family.key, task[1]
+
     def _is_refined(self, task: Task) -> bool:
-        return self.store.find(*task, self.refined, self.record.objective) is not None
+        if task not in self.refined_tasks and self.store.find(*task, self.refined, self.record.objective) is not None:
+            self.refined_tasks.add(task)
+        return task in self.refined_tasks
 
     def _open(self) -> list[Task]:
         """Return the tasks of machines that matter whose results are wider than the gap asked for, unless they are done."""
@@ -431,14 +442,14 @@ class Exploration:
         matter = [
             point
             for point, factor in zip(points, ahead, strict=True)
-            if point.index in numbers or factor * PROVED > 1 + self.gap
+            if point.index in numbers or factor * PROVED > 1 + self.sharing.gap
         ]
         return [
             (point.machine, layer.problem)
             for point in matter
             for layer, found in point.layers
             if point.machine is not None
-            and not found.is_within(self.gap, objective)
+            and not found.is_within(self.sharing.gap, objective)
             and not self._is_refined((point.machine, layer.problem))
         ]
 

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.application.exploration.joint import largest
 from tilewright.application.exploration.records import machine_key
@@ -160,8 +160,24 @@ def best_of(machines: Sequence[Architecture]) -> Architecture:
     return next(same, best.model_copy(update={"name": f"best of {len(machines)} like {machines[0].name}"}))
 
 
-def coarse(configuration: RunConfiguration) -> tuple[RunConfiguration, float, float, float] | None:
-    """Return the configuration of first searches with its gap, the gap of sharing, and that asked for; None: nothing is shared.
+class Sharing(NamedTuple):
+    """First searches of an exploration whose machines share results, and gaps as fractions.
+
+    Attributes:
+        first: configuration of the first search of each machine.
+        first_gap: gap of the first searches.
+        shared_gap: largest gap of a result that is shared.
+        gap: gap asked for, which machines that matter are searched to.
+    """
+
+    first: RunConfiguration
+    first_gap: float
+    shared_gap: float
+    gap: float
+
+
+def coarse(configuration: RunConfiguration) -> Sharing | None:
+    """Return how machines share results under a configuration; None: they share none.
 
     Under constraints searches are quick, and first ones are exact, so that none has to be repeated.
     """
@@ -172,11 +188,11 @@ def coarse(configuration: RunConfiguration) -> tuple[RunConfiguration, float, fl
         return None
     if configuration.constraints.variants:
         built = installed().make(MapperSpec, mapper.name, {**mapper.options, "gap": 0.0})
-        return dataclasses.replace(configuration, mapper=built), 0.0, float(gap), float(gap)
+        return Sharing(dataclasses.replace(configuration, mapper=built), 0.0, float(gap), float(gap))
     first = max(float(gap), FIRST_GAP)
     width = {"width": min(mapper.options.get("width") or FIRST_WIDTH, FIRST_WIDTH)} if "width" in mapper.options else {}
     built = installed().make(MapperSpec, mapper.name, {**mapper.options, "gap": first, **width})
-    return dataclasses.replace(configuration, mapper=built), first, 2 * first, float(gap)
+    return Sharing(dataclasses.replace(configuration, mapper=built), first, 2 * first, float(gap))
 
 
 def shared(search: LayerSearch, known: Sequence[Known]) -> Shared | None:
