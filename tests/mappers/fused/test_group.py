@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import tilewright as tw
@@ -53,6 +53,7 @@ def test_no_random_group_in_the_same_room_costs_less(seed: int, objective: Objec
 @pytest.mark.parametrize("kind", GROUPS)
 @scaled(0.4)
 @given(st.integers(0, 2**32), st.integers(1, 14), st.sampled_from([1, 1, 2, 3, 8]))
+@example(230_222, 6, 1)  # of kind padding: the model refuses the best group in the larger buffer
 def test_no_mapping_that_is_legal_in_a_buffer_costs_less_than_the_proof_of_that_buffer(
     kind: str, seed: int, words: int, more: int
 ) -> None:
@@ -69,7 +70,9 @@ def test_no_mapping_that_is_legal_in_a_buffer_costs_less_than_the_proof_of_that_
         for found in (before, after):
             report = evaluate_group(LINKLESS, resized(found.group, room))
             cost = report.of(drawn.objective)
-            assert cost is not None or room == words, report.reasons
+            # some tiles have no word that exists: the model refuses them, and executed they may cost less than searched
+            refused = {reason.code for reason in report.reasons} == {"padding"}
+            assert cost is not None or room == words or refused, report.reasons
             assert cost is None or cost == pytest.approx(found.of(drawn.objective), rel=1e-9)
             assert cost is None or bound <= cost * (1 + 1e-9)
 
