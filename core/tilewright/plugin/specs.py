@@ -168,6 +168,8 @@ class MapperSpec(PluginSpec["Mapper"]):
             largest first. A sentence follows "because" and names the option that closes the gap, if there is one.
         limits_itself: A prover whose work is limited by options of its own. In `compare`, `--evaluations` and
             `--patience` limit the other mappers only.
+        narrow_option: Option of a prover, a share of the best cost (0: off): at such a gap, or if no more is likely to be proved, it
+            leaves out its longest work. Fused networks, which need hundreds of searches, set it unless a gap is given.
 
     Example:
         >>> from tilewright.plugin import MapperSpec, lazy
@@ -185,6 +187,7 @@ class MapperSpec(PluginSpec["Mapper"]):
     figures: tuple[str, ...] = ()
     gap_reasons: Mapping[str, str] = field(default_factory=dict)
     limits_itself: bool = False
+    narrow_option: str = ""
 
 
 @dataclass(frozen=True)

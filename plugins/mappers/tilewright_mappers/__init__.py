@@ -256,6 +256,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             options=OptimalOptions,
             ends=True,
             limits_itself=True,
+            narrow_option="narrow_gap",
             gap_reasons={
                 "gap_by_width": "stages have more states than are kept; --mapper-option width=N keeps N",
                 "gap_by_memory": "its states do not fit the memory; --mapper-option memory=N allows N MiB",

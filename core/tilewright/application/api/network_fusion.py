@@ -22,7 +22,7 @@ from tilewright.application.documents.searches import (
     NetworkLayer,
     Resident,
 )
-from tilewright.application.run.artifacts.layers import versions_of
+from tilewright.application.run.artifacts.layers import spec_of, versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.case_costs import CaseCosts, LayerCost
 from tilewright.application.run.configuration import RunConfiguration
@@ -67,7 +67,7 @@ CERTIFIED = (
 
 GROUP_SECONDS = 150.0
 """Limit of the searches of all groups together, unless one is given."""
-NARROW_GAP = 0.2
+NARROW_GAP = 0.1
 """Gap from which on the search of a layer leaves out its widest pass, unless a gap is given. A network needs hundreds of searches."""
 
 
@@ -554,14 +554,13 @@ def _network(plan: Plan, configuration: RunConfiguration) -> ResidentNetwork:
 
 
 def _without_widest(configuration: RunConfiguration) -> RunConfiguration:
-    """Return the configuration whose mapper leaves out its widest pass where NARROW_GAP is proved without it."""
-    record = configuration.mapper_record
-    if record.options.get("narrow_gap") != 0.0:  # it is given, or no option of the mapper
+    """Return the configuration whose mapper leaves out its longest work where NARROW_GAP is proved without it."""
+    record, spec = configuration.mapper_record, spec_of(configuration.mapper_record)
+    if spec is None or not spec.narrow_option or record.options.get(spec.narrow_option):  # there is none, or it is given
         return configuration
-    options = {**record.options, "narrow_gap": NARROW_GAP}
-    registration = installed().find(MapperSpec, record.name)
+    options = {**record.options, spec.narrow_option: NARROW_GAP}
     return replace(
         configuration,
         mapper=installed().make(MapperSpec, record.name, options),
-        mapper_record=record_of(registration, options),
+        mapper_record=record_of(installed().find(MapperSpec, record.name), options),
     )

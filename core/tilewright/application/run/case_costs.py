@@ -69,6 +69,7 @@ class CaseCosts:
     costs: dict[Case, LayerCost] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._cases, self._listed = dict[str, list[Case]](), 0
         self.home = home_of(self.configuration.architecture)
         if self.home is not None:
             self.configuration = self.configuration.with_optional(self.home.name)
@@ -98,6 +99,13 @@ class CaseCosts:
         for (case, _), layer in zip(todo, self.search([task for _, task in todo]), strict=False):
             self.costs[case] = self._cost(layer)
         self._share_ports([case for case, _ in todo if case in self.costs])
+
+    def of_problem(self, problem: str) -> list[tuple[Case, LayerCost]]:
+        """Return the known cases of a problem."""
+        for case in list(self.costs)[self._listed :] if self._listed < len(self.costs) else ():  # none is ever removed
+            self._cases.setdefault(case.problem, []).append(case)
+            self._listed += 1
+        return [(case, self.costs[case]) for case in self._cases.get(problem, ())]
 
     def _fit(self, case: Case) -> None:
         """Take the mapping with all room for a case with less, if it fits and costs the same."""

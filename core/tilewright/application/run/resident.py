@@ -331,18 +331,16 @@ class ResidentNetwork:
         return math.inf if self.home is None else self.home.usable_bits
 
     def bound(self, number: int, live: frozenset[int]) -> float:
-        """Return a lower bound of a layer, known or not (docs/fusion_proof.md, Lemmas 2 and 3)."""
+        """Return a lower bound of a layer, known or not (docs/fusion_proof.md, Lemmas 2, 3 and 9)."""
         case = self.case(number, live)
-        if case in self.costs:
-            return self.costs[case].bound
         known = [
             cost.bound
-            for other, cost in self.costs.items()
-            if (other.problem, other.resident) == (case.problem, case.resident) and other.reserved <= case.reserved
+            for other, cost in self.cases.of_problem(case.problem)
+            if other.reserved <= case.reserved
+            and (other.resident == case.resident or (self.shrinks and other.resident > case.resident))
         ]
-        if self.shrinks:
-            known += [cost.bound for cost in (self.costs.get(self.free(number)),) if cost is not None]
-        return max([0.0, *known])
+        bound = max([0.0, *known])
+        return min(bound, self.costs[case].value) if case in self.costs else bound
 
     @property
     def claimed_by(self) -> str | None:

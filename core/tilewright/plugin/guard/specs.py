@@ -119,6 +119,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "figures": (_names(bool), "a tuple of names of figures"),
     "gap_reasons": (_is_table, "figures with sentences"),
     "limits_itself": (_is_flag, "True or False"),
+    "narrow_option": (_is_text, "a text"),
     "executes": (_is_flag, "True or False"),
     "samples": (_is_flag, "True or False"),
     "together": (_is_flag, "True or False"),

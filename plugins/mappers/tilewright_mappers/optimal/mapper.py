@@ -84,6 +84,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
     """Search with growing width until the bound reaches the best cost, or the widest pass has run."""
     best, bound, truncation_bound = run.known, -math.inf, -math.inf
     enough, settled = (ROUNDING_FACTOR / (1 + gap) for gap in (options.gap, max(options.gap, options.narrow_gap)))
+    is_narrow, before = settled < enough, -math.inf  # `before`: the bound of the pass before
     # The order of evaluations does not depend on the budget, so a larger budget continues the
     # search of a smaller one.
     drawn = task.space.sample(run.rng, RANDOM_STARTS)
@@ -97,17 +98,17 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         good_start = best == run.start < math.inf  # makes the cutoff low without narrow passes and warm-start mappers
         if WARMUP_WIDTHS[0] < width < widest and good_start:
             continue
-        if width == WARMUP_WIDTHS[-1] < widest and bound < best * WORTH_WIDENING:
+        if width == WARMUP_WIDTHS[-1] < widest and not is_narrow and bound < best * WORTH_WIDENING:
             continue
         if relaxed:  # more dominance leaves fewer states, so it may prove more of what was truncated
             if truncation_bound >= best * NEARLY_PROVED or not instance.may_relax:
                 break
             instance = instance.with_relaxed_dominance()
-        if width == widest and settled < enough and run.starters and bound < best * enough:  # the first one is quick
+        if width == widest and is_narrow and run.starters and bound < best * enough:  # the first one is quick
             best = min(best, (yield from started(task, run)))
         while width == widest and run.starters and bound < best * min(settled, NEAR_OPTIMAL) and not good_start:
             best = min(best, (yield from started(task, run)))
-        if width == widest and bound >= best * settled:
+        if width == widest and (bound >= best * settled or (is_narrow and -math.inf < bound <= before)):
             _explain_gap(run, best, bound, "narrow")
             break
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
@@ -122,7 +123,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         best, unresolved, why = yield from _evaluate(complete, truncation_bound, best, blocks, task, run, options)
         if width < widest:
             best = yield from _descend(complete.candidates.take(slice(0, DESCENT_WIDTH)), best, task, run)
-        bound = min(best, pruned, unresolved, truncation_bound)
+        before, bound = bound, min(best, pruned, unresolved, truncation_bound)
         if truncation_bound <= unresolved:
             why = _limit(run) or ("memory" if staged.short_of_memory else "width")
         if math.isfinite(bound) and math.isfinite(best):
