@@ -27,6 +27,8 @@ CNN, TRANSFORMER = ("eyeriss", "simba", "examples/npu.yaml", *DEFINES), ("eyeris
 """Architectures of networks."""
 SECONDS = 240.0
 """Limit of each layer's search, and of those of all shared loops of a network together."""
+ROOM = 16
+"""Factor of the room of the home, in `reasons`."""
 PAGE = ROOT / "benchmarks/fusion.md"
 PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused networks -->)", re.DOTALL)
 
@@ -97,6 +99,61 @@ def without_sums(network: tw.Workload) -> tw.Workload:
     return tw.Workload.model_validate(data)
 
 
+def reasons(name: str, arch: str, objective: str, limit: float) -> None:
+    """Print what fusion saves, as rows of a table: on the machine, on two that differ in one thing, and by mappings carried over.
+
+    On the second one, weights start in a memory of their own, which costs as much as the home. Its mappings show which words tiles would
+    save if it cost nothing to read weights again. They are priced with these words from DRAM, too. The third one has a larger home.
+    """
+    machine = tw.load(ROOT / arch if arch.endswith(".yaml") else arch, "architecture")
+    (outer, *_), home = (
+        machine.clusters[0].memories,
+        next(m for cluster in machine.clusters[1:] for m in cluster.memories),
+    )
+    near = outer.model_copy(update={"name": "Weights", "holds": ("weight",), "read_energy_pj": home.read_energy_pj})
+    others = outer.model_copy(update={"holds": ("input", "output")}), near
+    apart = (machine.clusters[0].model_copy(update={"memories": others}), *machine.clusters[1:])
+    room = {"capacity_words": ROOM * (home.capacity_words or 0)}
+    machines = {
+        "as it is": machine,
+        "weights at the price of the home": machine.model_copy(update={"clusters": apart}),
+        f"a home of {ROOM} times the room": machine.with_memories(
+            lambda m: m.model_copy(update=room) if m.name == home.name else m
+        ),
+    }
+    unfused = None
+    for title, one in machines.items():
+        fused = tw.fuse_network(name, one, objective=objective, seconds=limit, cache=False, progress=False)
+        unfused, bound = unfused or fused.gain.unfused, fused.gain.gain or 0.0
+        sharing = {at for part in fused.parts for at in range(part.first, part.last + 1)}
+        own = [cost.layer.report for at, cost in enumerate(fused.costs) if at not in sharing and cost.layer]
+        tiles, alone = (_words(some, "Weights") for some in ([part.report for part in fused.parts], own))
+        once = sum(p.tensor_words(p.tensor("Weights")) for p in (fused.workload.layers[at].problem for at in sharing))
+        row = [
+            name,
+            arch,
+            title,
+            f"{100 * bound:.2f}",
+            f"{100 * fused.saved:.2f}",
+            f"{len(sharing)}",
+            f"{once:,}",
+            f"{tiles:,}",
+        ]
+        print(_line(row), flush=True)
+        if tiles:
+            value = fused.value + (tiles + alone) * (outer.read_energy_pj - near.read_energy_pj)
+            print(
+                _line([name, arch, "these mappings, weights from DRAM", "", f"{100 * (1 - value / unfused):.2f}"]),
+                flush=True,
+            )
+
+
+def _words(reports: Iterable[tw.Report | None], memory: str) -> int:
+    """Return the words that a memory of some reports reads."""
+    levels = (level for report in reports if report is not None for level in report.levels if level.name == memory)
+    return sum(counts.reads for level in levels for counts in level.tensors.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", action="append", help="start of a network's name; may be repeated")
@@ -105,10 +162,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="limit of each layer, and of all shared loops")
     parser.add_argument("--write", action="store_true", help="put the rows into benchmarks/fusion.md")
     parser.add_argument("--sums", action="store_true", help="print bounds without results that are read in sums")
+    parser.add_argument(
+        "--reasons", action="store_true", help="print what is saved if weights cost less, or the home is larger"
+    )
     given = parser.parse_args()
     print(_line(COLUMNS), _line(COLUMNS.values()), sep="\n")
     for name, arch in ((name, arch) for name, architectures in NETWORKS.items() for arch in architectures):
         if (given.arch and arch not in given.arch) or (given.network and not name.startswith(tuple(given.network))):
+            continue
+        if given.reasons:
+            reasons(name, arch, given.objective, given.seconds)
             continue
         if given.sums:
             bare = without_sums(tw.load(name, "workload"))

@@ -220,7 +220,7 @@ class OptimalOptions(Options):
         default=0.0,
         ge=0,
         le=10,
-        description="the same for the search before its widest pass, which takes most of the time",
+        description="leave out the widest pass, which takes most of the time, at this gap or if the bound stopped rising",
     )
 
 
@@ -261,7 +261,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
                 "gap_by_width": "stages have more states than are kept; --mapper-option width=N keeps N",
                 "gap_by_memory": "its states do not fit the memory; --mapper-option memory=N allows N MiB",
                 "gap_by_request": "it ended at the gap that was asked for; a smaller --gap lets the proof go on",
-                "gap_by_narrow": "no wider pass was made; a smaller --mapper-option narrow_gap=SHARE lets the proof go on",
+                "gap_by_narrow": "no wider pass was made; --gap 0%, without narrow_gap, lets the proof go on",
                 "gap_by_time": "the time ended; more --seconds let the proof go on",
                 "gap_by_evaluations": "the evaluations were used up; more --evaluations let the proof go on",
                 "gap_by_orders": "some tilings have more loop orders than are tried; --mapper-option orders=N tries N of each",

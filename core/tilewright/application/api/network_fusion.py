@@ -556,7 +556,9 @@ def _network(plan: Plan, configuration: RunConfiguration) -> ResidentNetwork:
 def _without_widest(configuration: RunConfiguration) -> RunConfiguration:
     """Return the configuration whose mapper leaves out its longest work where NARROW_GAP is proved without it."""
     record, spec = configuration.mapper_record, spec_of(configuration.mapper_record)
-    if spec is None or not spec.narrow_option or record.options.get(spec.narrow_option):  # there is none, or it is given
+    if (
+        spec is None or not spec.narrow_option or record.options.get(spec.narrow_option)
+    ):  # there is none, or it is given
         return configuration
     options = {**record.options, spec.narrow_option: NARROW_GAP}
     return replace(
