@@ -10,6 +10,7 @@ The networks are the library's, and FSRCNN on an accelerator of DeFiNES (`benchm
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import time
 from collections.abc import Iterable
@@ -100,58 +101,42 @@ def without_sums(network: tw.Workload) -> tw.Workload:
 
 
 def reasons(name: str, arch: str, objective: str, limit: float) -> None:
-    """Print what fusion saves, as rows of a table: on the machine, on two that differ in one thing, and by mappings carried over.
+    """Print what fusion saves on a machine, and on two that differ from it in one thing.
 
-    On the second one, weights start in a memory of their own, which costs as much as the home. Its mappings show which words tiles would
-    save if it cost nothing to read weights again. They are priced with these words from DRAM, too. The third one has a larger home.
+    In the second one, weights start in a memory that costs as much as the home, so that tiles may read them again. The words that they then read
+    are priced as those of DRAM, too. The third one has a larger home.
     """
     machine = tw.load(ROOT / arch if arch.endswith(".yaml") else arch, "architecture")
-    (outer, *_), home = (
-        machine.clusters[0].memories,
-        next(m for cluster in machine.clusters[1:] for m in cluster.memories),
-    )
-    near = outer.model_copy(update={"name": "Weights", "holds": ("weight",), "read_energy_pj": home.read_energy_pj})
-    others = outer.model_copy(update={"holds": ("input", "output")}), near
-    apart = (machine.clusters[0].model_copy(update={"memories": others}), *machine.clusters[1:])
+    (dram, *_), home = machine.clusters[0].memories, machine.clusters[1].memories[0]
+    near = dram.model_copy(update={"name": "Weights", "holds": ("weight",), "read_energy_pj": home.read_energy_pj})
+    outer = dram.model_copy(update={"holds": ("input", "output")}), near
+    apart = (machine.clusters[0].model_copy(update={"memories": outer}), *machine.clusters[1:])
     room = {"capacity_words": ROOM * (home.capacity_words or 0)}
     machines = {
         "as it is": machine,
-        "weights at the price of the home": machine.model_copy(update={"clusters": apart}),
-        f"a home of {ROOM} times the room": machine.with_memories(
-            lambda m: m.model_copy(update=room) if m.name == home.name else m
-        ),
+        "weights cost as at home": machine.model_copy(update={"clusters": apart}),
+        f"{ROOM} times the room": machine.with_memories(lambda m: m.model_copy(update=room) if m == home else m),
     }
-    unfused = None
+    unfused, options = math.inf, dict[str, Any](objective=objective, seconds=limit, cache=False, progress=False)
     for title, one in machines.items():
-        fused = tw.fuse_network(name, one, objective=objective, seconds=limit, cache=False, progress=False)
-        unfused, bound = unfused or fused.gain.unfused, fused.gain.gain or 0.0
+        fused = tw.fuse_network(name, one, **options)
+        unfused = min(unfused, fused.gain.unfused) if one is machine else unfused
         sharing = {at for part in fused.parts for at in range(part.first, part.last + 1)}
         own = [cost.layer.report for at, cost in enumerate(fused.costs) if at not in sharing and cost.layer]
-        tiles, alone = (_words(some, "Weights") for some in ([part.report for part in fused.parts], own))
-        once = sum(p.tensor_words(p.tensor("Weights")) for p in (fused.workload.layers[at].problem for at in sharing))
-        row = [
-            name,
-            arch,
-            title,
-            f"{100 * bound:.2f}",
-            f"{100 * fused.saved:.2f}",
-            f"{len(sharing)}",
-            f"{once:,}",
-            f"{tiles:,}",
-        ]
-        print(_line(row), flush=True)
-        if tiles:
-            value = fused.value + (tiles + alone) * (outer.read_energy_pj - near.read_energy_pj)
-            print(
-                _line([name, arch, "these mappings, weights from DRAM", "", f"{100 * (1 - value / unfused):.2f}"]),
-                flush=True,
-            )
-
-
-def _words(reports: Iterable[tw.Report | None], memory: str) -> int:
-    """Return the words that a memory of some reports reads."""
-    levels = (level for report in reports if report is not None for level in report.levels if level.name == memory)
-    return sum(counts.reads for level in levels for counts in level.tensors.values())
+        words = sum(
+            counts.reads
+            for report in [*(part.report for part in fused.parts), *own]
+            if report is not None
+            for level in report.levels
+            if level.name == near.name
+            for counts in level.tensors.values()
+        )
+        moved = 1 - (fused.value + words * (dram.read_energy_pj - home.read_energy_pj)) / unfused
+        shares = [f"{100 * share:.2f}" for share in (fused.gain.gain or 0.0, fused.saved, *([moved] if words else ()))]
+        print(
+            _line([name, arch, title, f"{len(sharing)} share loops", f"{len(fused.residents)} whole", *shares]),
+            flush=True,
+        )
 
 
 def main() -> None:

@@ -354,6 +354,21 @@ def test_the_cost_without_residents_is_a_bound_if_no_access_to_the_home_costs_mo
         assert network.shrinks == (objective in cheaper)
 
 
+@pytest.mark.parametrize(("update_energy", "carried"), [(None, True), (101, False)])
+def test_bounds_carry_over_from_cases_with_more_residents(update_energy: float | None, carried: bool) -> None:
+    home = {"capacity_words": 64, "update_energy_pj": update_energy}
+    network = prepared(products(4, (4, 4, 4, 4)), machine(home), "energy")
+    one, both = network.case(1, frozenset({0})), network.case(1, frozenset({0, 1}))
+    network.cases.ask([one, both])
+    costs, roomy = network.costs, dataclasses.replace(both, reserved=0)
+    for case in [case for case in costs if case.resident == one.resident]:
+        costs[case] = dataclasses.replace(costs[case], bound=0.0)
+    assert one.resident < both.resident and 0 < costs[roomy].bound <= costs[one].value
+    assert network.bound(1, frozenset({0})) == (costs[roomy].bound if carried else 0.0)
+    costs[one] = dataclasses.replace(costs[one], value=1.0)
+    assert network.bound(1, frozenset({0})) <= 1.0
+
+
 @pytest.mark.parametrize(
     ("counts", "stay"), [((1, 1, 3), ["L0"]), ((1, 3, 1), []), ((3, 3, 1), ["L0"]), ((1, 1, 1), ["L0"])]
 )
