@@ -35,7 +35,7 @@ from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 from tilewright.testing.strategies import architectures, problems
 from tilewright_mappers.optimal import staged_search
-from tilewright_mappers.optimal.kernel.state import FIRST_TENSOR, OVERLAP, PER_TENSOR, max_spared
+from tilewright_mappers.optimal.kernel.state import FIRST_TENSOR, OVERLAP, PER_TENSOR, TILE_EQUIVALENTS, max_spared
 from tilewright_mappers.optimal.kernel.structures import StateRows
 from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
 from tilewright_mappers.optimal.problem_arrays import union_values
@@ -496,21 +496,23 @@ def test_no_outer_loop_spares_a_sliding_tensor_more_than_is_bounded(
     states.integers[0, layout.window + t] = instance.problem.window_index[t, order[0]]
     states.integers[0, layout.first_shift + t], states.integers[0, layout.total_shift + t] = shifts[0], sum(shifts)
     states.numbers[0, FIRST_TENSOR + PER_TENSOR * t + OVERLAP] = 0.5
+    states.numbers[0, FIRST_TENSOR + PER_TENSOR * t + TILE_EQUIVALENTS] = 2.0
     most = interpreted(max_spared)(staged.context, states, 0, t)
 
-    def spared(tile: list[int], left: tuple[int, ...], total: int) -> float:
-        """What the steps of any further loops and unrollings spare at most."""
+    def spared(tile: list[int], left: tuple[int, ...], total: int, sweeps: int) -> float:
+        """Tiles per sweep that any further loops and unrollings spare at most."""
         result = 0.0
         for d, (c, _, _) in enumerate(terms):
             for trips in divisors(left[d])[1:]:
                 after = [side * trips if e == d else side for e, side in enumerate(tile)]
                 rest = tuple(count // trips if e == d else count for e, count in enumerate(left))
                 move = c * tile[d] - total
-                here = 1.0 if move == 0 else 0.5 if move == shifts[0] else 0.0
-                result = max(result, here, spared(after, rest, total + c * tile[d]), spared(after, rest, total))
+                here = (1.0 if move == 0 else 0.5 if move == shifts[0] else 0.0) * (trips - 1) / (trips * sweeps)
+                outside = spared(after, rest, total + c * tile[d], sweeps * trips)
+                result = max(result, here + outside, spared(after, rest, total, sweeps))
         return result
 
-    assert spared(tile, left, sum(shifts)) <= most
+    assert spared(tile, left, sum(shifts), 1) <= 2.0 * most * (1 + CLOSE)
 
 
 def test_a_fanout_that_is_searched_in_parts_proves_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,12 +524,14 @@ def test_a_fanout_that_is_searched_in_parts_proves_more(monkeypatch: pytest.Monk
     _, costs = _no_bound_is_above(instance, evaluator, EDP, 2000)
     monkeypatch.setattr(staged_search, "INSIDE_SHARE", 1)
     least = float(costs.min())
-    plain, parts = (StagedSearch(instance, least, 1600, lambda: False, aim=aim) for aim in (0.0, 0.99 * least))
+    plain = StagedSearch(instance, least, 1600, lambda: False)
+    parts = StagedSearch(instance, least, 1600, lambda: False, aims=(0.99 * least,))
+    late = StagedSearch(instance, least, 1600, lambda: False, aims=(least, 0.99 * least), soon=lambda: True)
     assert isinstance(evaluator, CandidateEvaluator)
-    for each in (plain, parts):
+    for each in (plain, parts, late):
         complete = each.run()
         assert (complete.bounds <= evaluator.evaluate_candidates(complete.candidates).edp * (1 + CLOSE)).all()
-    assert plain.truncation_bound < parts.truncation_bound == 0.99 * least
+    assert plain.truncation_bound < parts.truncation_bound == late.truncation_bound == 0.99 * least
 
 
 def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:

@@ -271,12 +271,12 @@ def fanout_in_parts(inner: int) -> Iterator[None]:
 
     def start_with_aim(search: StagedSearch, *arguments: Any) -> None:
         start(search, *arguments)
-        search.aim = math.inf
+        search.aims = [math.inf]
 
     def unroll_nothing(
         search: StagedSearch, states: States, number: int, level: FanoutLevel, *, windows_first: bool = True
     ) -> States:
-        if not search.aim or number != len(search.instance.levels) - 1 - inner:
+        if not search.aims or number != len(search.instance.levels) - 1 - inner:
             return unroll(search, states, number, level, windows_first=windows_first)
         search.truncation_bound = -math.inf
         return states

@@ -38,10 +38,12 @@ NEAR_OPTIMAL = 0.97
 """Fraction of the best cost that must be proved to skip the warm-start mappers before the widest pass."""
 WORTH_WIDENING = 0.8
 """Fraction of the best cost that must be proved to run the widest of the narrow passes."""
-NEARLY_PROVED = 0.99
+NEARLY_PROVED = 0.995
 """Fraction of the best cost from which on a truncated pass is the last one."""
-AIM = 0.9901
-"""Fraction of the best cost that the widest pass aims to prove, if more is out of reach."""
+AIMS = 1.0, 0.9951, 0.9901
+"""Fractions of the best cost that the widest pass aims to prove one after the other, if more is out of reach."""
+AIM_TIME_FRACTION = 0.75
+"""Fraction of the time limit for all aims but the last one."""
 DEFAULT_WIDTH = 300_000
 """Default width of the last pass."""
 EVALUATION_BATCH = 4096
@@ -115,8 +117,10 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         cutoff = best * enough if math.isfinite(best) else MAX_CUTOFF
         pruned = best / (1 + options.gap)  # no pruned mapping costs less
         known = bound if relaxed else -math.inf
-        aim = best * AIM if width == widest and math.isfinite(best) and not instance.problem.ragged else 0.0
-        staged = StagedSearch(instance, cutoff, width, over, options.memory << 20, known, aim)
+        aimed = width == widest and math.isfinite(best) and not instance.problem.ragged
+        aims = sorted({min(cutoff, best * aim) for aim in AIMS}, reverse=True) if aimed else []
+        soon = partial(_is_over, run, AIM_TIME_FRACTION)
+        staged = StagedSearch(instance, cutoff, width, over, options.memory << 20, known, aims, soon)
         complete = staged.run()
         truncation_bound = staged.truncation_bound
         blocks = slice(None, None if instance.innermost_order_matters else -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,11 +73,18 @@ class DecisionTrace:
     slot: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([-1], np.int32)])
     decision_code: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([0], np.int32)])
     count: int = 1
+    most: int = 1
+    """Maximum number of rows before any were removed."""
 
     @property
     def bytes(self) -> int:
         """Bytes of all decisions."""
         return 12 * self.count
+
+    @property
+    def peak_bytes(self) -> int:
+        """Maximum of `bytes` so far."""
+        return 12 * max(self.count, self.most)
 
     def add(self, before: Ints, slot: int, what: Ints) -> Ints:
         """Append rows and return their indices."""
@@ -92,6 +99,7 @@ class DecisionTrace:
 
     def forget(self, count: int) -> None:
         """Remove all rows but the first `count`, which end with those of one call of `add`."""
+        self.most = max(self.most, self.count)
         while self.count > count:
             self.count -= len(self.predecessor.pop())
             self.slot.pop()
@@ -123,7 +131,8 @@ class StagedSearch:
         width: maximum states kept per stage. `truncation_bound` is the lowest bound of a truncated state.
         over: returns whether the time has run out; the search then truncates all states.
         known: a lower bound that is proved; the search ends once its truncated states leave no higher one.
-        aim: a lower bound that is enough, if truncated states would leave a lower one; 0: none.
+        aims: lower bounds that are enough, if truncated states would leave lower ones; the best one first.
+        soon: returns whether it is time for the last of the aims.
         most_bytes: maximum bytes of the tables and decisions. `short_of_memory` tells whether more would have kept
             more states.
     """
@@ -136,9 +145,11 @@ class StagedSearch:
         over: Callable[[], bool],
         most_bytes: int = 1 << 30,
         known: float = -math.inf,
-        aim: float = 0.0,
+        aims: Sequence[float] = (),
+        soon: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.instance, self.width, self.over, self.known, self.aim = instance, width, over, known, aim
+        self.instance, self.width, self.over, self.known, self.soon = instance, width, over, known, soon
+        self.aims = [aim for aim in aims if aim > known]
         self.kept_bytes = 0
         self.truncation_bound = math.inf
         self.decisions = DecisionTrace()
@@ -182,7 +193,8 @@ class StagedSearch:
         bounds, row, flags = self._outwards(self._start(), len(self.instance.space.skeleton) - 1)
         order = np.argsort(bounds, kind="stable")
         self.short_of_memory |= self.tables.short_of_memory
-        self.peak_bytes = self.instance.outer_traffic.bytes + self.tables.bytes + self.decisions.bytes + self.kept_bytes
+        filled = self.tables.bytes + self.decisions.peak_bytes + self.kept_bytes
+        self.peak_bytes = self.instance.outer_traffic.bytes + filled
         self.tables.tables = []  # frees large arrays
         return self._complete(bounds[order], row[order], flags[order])
 
@@ -203,15 +215,16 @@ class StagedSearch:
                 level = self.instance.fanout_level(number)
                 if number < len(levels) - 1:
                     states = self._close_forwarding(states)
-                if 0.0 < self.aim <= self.truncation_bound and len(states) * INSIDE_SHARE <= self.width:
-                    inside, row, before = self._copies(states, 1)[0], self.decisions.count, self.truncation_bound
-                    known, self.known = self.known, self.aim  # ends if truncated states leave no higher bound
+                aims = [aim for aim in self.aims if aim <= self.truncation_bound]
+                if aims and len(states) * INSIDE_SHARE <= self.width:
+                    inside, row, before = self._part(states, 0, 1), self.decisions.count, self.truncation_bound
+                    known, self.known = self.known, aims[0]  # ends if truncated states leave no higher bound
                     states = self._unroll(states, number, level)
                     self.known = known
-                    if self.truncation_bound < self.aim:
+                    if self.truncation_bound < aims[0]:
                         self.decisions.forget(row)
                         self.truncation_bound = before
-                        return self._in_parts(inside, entry)
+                        return self._in_parts(inside, entry, aims)
                 else:
                     states = self._unroll(states, number, level, windows_first=not (part and entry == first))
                 outside = spatial[0]
@@ -225,22 +238,33 @@ class StagedSearch:
         integers = states.integers
         return states.numbers[:, BOUND].copy(), integers[:, layout.decision].copy(), integers[:, layout.flags].copy()
 
-    def _in_parts(self, states: States, entry: int) -> tuple[Floats, Ints, Ints]:
-        """Expand states inside the fanout of an entry, a part of them after another, up to the aim.
+    def _in_parts(self, states: States, entry: int, aims: list[float]) -> tuple[Floats, Ints, Ints]:
+        """Expand states inside the fanout of an entry, a part of them after another, up to the best aim that truncation allows.
 
-        All states above the aim are pruned, so the aim is a truncated bound.
+        All states above an aim are pruned, so it is a truncated bound if it is below the cutoff.
         """
-        self.truncation_bound = min(self.truncation_bound, self.aim)
-        self.context = self.context._replace(cutoff=min(self.context.cutoff, self.aim))
-        self.aim, self.kept_bytes = 0.0, states.numbers.nbytes + states.integers.nbytes
-        bounds, rows, flags = zip(
-            *(self._outwards(copy, entry, part=True) for copy in self._copies(states, PARTS)), strict=True
-        )
+        self.aims, self.kept_bytes = [], states.numbers.nbytes + states.integers.nbytes
+        over, known, row, before = self.over, self.known, self.decisions.count, self.truncation_bound
+        found: list[tuple[Floats, Ints, Ints]] = []
+        while len(found) < PARTS:
+            self.truncation_bound = min(before, aims[0] if aims[0] < self.context.cutoff else math.inf)
+            self.context = self.context._replace(cutoff=min(self.context.cutoff, self.truncation_bound))
+            # ends if truncated states leave no more than the next aim
+            self.over, self.known = (over, known) if len(aims) == 1 else (self.soon, aims[1])
+            part = self._outwards(self._part(states, len(found), PARTS), entry, part=True)
+            if len(aims) > 1 and self.truncation_bound <= aims[1]:
+                self.decisions.forget(row)
+                aims = aims[1:]
+            else:
+                found.append(part)
+                row, before = self.decisions.count, self.truncation_bound
+        self.over, self.known = over, known
+        bounds, rows, flags = zip(*found, strict=True)
         return np.concatenate(bounds), np.concatenate(rows), np.concatenate(flags)
 
-    def _copies(self, states: States, parts: int) -> list[States]:
-        """Return parts of equal size of some states, which no table contains."""
-        return [States(states.numbers[n::parts].copy(), states.integers[n::parts].copy()) for n in range(parts)]
+    def _part(self, states: States, number: int, parts: int) -> States:
+        """Return one of several parts of equal size of some states, which no table contains."""
+        return States(states.numbers[number::parts].copy(), states.integers[number::parts].copy())
 
     def _start(self) -> States:
         """Return the state of the compute units, inside all loops."""

@@ -84,7 +84,7 @@ def test_without_an_enumeration_the_mapper_has_to_prove_it_again(walked: Layer) 
 
 
 def test_a_proof_by_earlier_rules_is_proved_again_by_the_installed_ones(walked: Layer) -> None:
-    assert walked.proof_version == 4
+    assert walked.proof_version == 5
     older = walked.model_copy(update={"proof_version": 1})
     found = tw.verify_certificate(older, samples=1000, limit=0)
     prover = next(check for check in found.checks if check.name == "prover")

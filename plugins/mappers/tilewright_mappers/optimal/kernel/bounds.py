@@ -41,7 +41,6 @@ from tilewright_mappers.optimal.kernel.state import (
     MIN_DEMAND,
     PER_TENSOR,
     SHAPE_CODE,
-    TILE_EQUIVALENTS,
     extent,
     max_spared,
     status_of,
@@ -373,8 +372,7 @@ def _slides(context: SearchContext, states: StateRows, i: int, t: int, status: i
         for e in range(dims):
             loops *= scratch.tiles[e] if r >= 0 and problem.window_index[t, e] == r else 1.0
         if r >= 0 and status == SLIDING and r == integers[i, layout.window + t]:
-            sweep = numbers[i, FIRST_TENSOR + PER_TENSOR * t + TILE_EQUIVALENTS]
-            least = min(least, max(1.0 / loops, 1.0 - max_spared(context, states, i, t) / sweep))
+            least = min(least, max(1.0 / loops, 1.0 - max_spared(context, states, i, t)))
         elif r >= 0 and status == STATIONARY and scratch.tiles[d] > 1.0:
             shift, side = (
                 extent(context, states, i, d) * problem.coefficient[t, d],

@@ -26,12 +26,14 @@ from tilewright_mappers.optimal.kernel.state import (
     extent,
     forward_nothing,
     open_loops_of,
+    status_of,
     subclusters_along,
     tile_count,
     total_tile_count,
 )
 from tilewright_mappers.optimal.kernel.structures import (
     NEVER,
+    NON_STATIONARY,
     OPTIONAL,
     FanoutLevel,
     SearchContext,
@@ -86,8 +88,9 @@ def count_forwarding(
 
     After the first step of a sweep, the parent serves only sub-clusters without a neighbour that
     had the tile. If tiles overlap, it serves all. Where an outer loop undoes the sweep, the tiles
-    of a first step may be forwarded, too; they count once. If tiles do not overlap and are kept
-    directly inside, outer loops decide on first steps (`count_later`); until then only the minima have them once.
+    of a first step may be forwarded, too; they count once. If tiles do not overlap, outer loops decide on first steps
+    (`count_later`), and until then only the minima have them once. The tensor must be kept directly inside, or be
+    non-stationary and not forwarded at other steps.
 
     Returns:
         `NOTHING`, `FORWARDED` if the state is now undercounted, or `UNDECIDED` if outer loops decide, too.
@@ -137,8 +140,11 @@ def count_forwarding(
         if abs(part - 1.0) < 1e-12:
             return NOTHING
         rounded = 0.5 / n * total_tile_count(context, states, i)  # the model rounds the words down
-        numbers[i, at + DEMAND] = max(0.0, numbers[i, at + DEMAND] * part - rounded)
-        return FORWARDED
+        least = max(0.0, numbers[i, at + DEMAND] * part - rounded)
+        undecided = not usual and not overlaps and status_of(states.integers, i, t) == NON_STATIONARY
+        numbers[i, at + MIN_DEMAND] = least
+        numbers[i, at + DEMAND] = max(least, numbers[i, at + DEMAND] - rounded) if undecided else least
+        return UNDECIDED if undecided else FORWARDED
     first = numbers[i, at + MIN_DEMAND] / numbers[i, at + DEMAND] if later and numbers[i, at + DEMAND] > 0.0 else 1.0
     demand, others = numbers[i, at + DEMAND], (n - 1.0) * (first if overlaps else deliveries / groups)
     undecided = later and not overlaps

@@ -177,11 +177,12 @@ def add_temporal_loop(context: SearchContext, level: FanoutLevel, states: StateR
         at, sure = FIRST_TENSOR + PER_TENSOR * t, numbers[i, FIRST_TENSOR + PER_TENSOR * t + MIN_DEFERRED]
         open_still = undecided >> t & 1 > 0 and no_loop_yet
         pending = numbers[i, at + DEFERRED] - sure if open_still else 0.0
-        if status_of(integers, i, t) == SLIDING and max_spared(context, states, i, t) == 0.0:
+        status = status_of(integers, i, t)
+        if status == SLIDING and max_spared(context, states, i, t) == 0.0:
             numbers[i, at + DEFERRED] -= pending
             commit(context, states, i, t, 0.0)
             numbers[i, at + DEFERRED] = pending
-        elif open_still:  # outer loops may spare whole tiles, so the minima hold
+        elif status != NON_STATIONARY and open_still:  # outer loops may spare whole tiles, so the minima hold
             numbers[i, at + DEFERRED], numbers[i, at + DEMAND] = sure, numbers[i, at + MIN_DEMAND]
             undecided &= ~(1 << t)
     end_fanout(context, states, i, undecided)

@@ -14,6 +14,8 @@ matrix product of 4 x 4 x 4 with the tensors A, B, Z:
 
 from __future__ import annotations
 
+import numpy as np
+
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.structures import ProblemArrays, SearchContext, StateRows
@@ -213,15 +215,19 @@ def union_words(context: SearchContext, states: StateRows, i: int, t: int) -> fl
 
 @kernel_call
 def max_spared(context: SearchContext, states: StateRows, i: int, t: int) -> float:
-    """Return the part of a tile that one step of an outer loop may spare a sliding tensor at most (Lemma 9)."""
-    layout, integers = context.layout, states.integers
+    """Return the part of a sweep that outer loops may spare a sliding tensor at most (Lemma 9)."""
+    problem, layout, integers = context.problem, context.layout, states.integers
+    at, r, tiles, spared = FIRST_TENSOR + PER_TENSOR * t, integers[i, layout.window + t], 1.0, 0.0
     first, total = integers[i, layout.first_shift + t], integers[i, layout.total_shift + t]
-    open_loops, shift = open_loops_of(context, states, i, t, integers[i, layout.window + t], -1, 1)
+    open_loops, shift = open_loops_of(context, states, i, t, r, -1, 1)
+    for d in range(len(problem.sizes)):
+        if problem.window_index[t, d] == r:
+            tiles *= np.ceil(problem.sizes[d] / extent(context, states, i, d))
     if open_loops > 1 or open_loops == 1 and shift <= total:
-        return 1.0
-    if open_loops == 1 and shift == total + first:
-        return float(states.numbers[i, FIRST_TENSOR + PER_TENSOR * t + OVERLAP])
-    return 0.0
+        spared = 1.0
+    elif open_loops == 1 and shift == total + first:
+        spared = states.numbers[i, at + OVERLAP]
+    return float((1.0 - 1.0 / tiles) * spared / states.numbers[i, at + TILE_EQUIVALENTS])
 
 
 @kernel_call

@@ -26,7 +26,6 @@ from tilewright_mappers.optimal.kernel.state import (
     MIN_DEMAND,
     PER_TENSOR,
     STATUS,
-    TILE_EQUIVALENTS,
     UNDERCOUNTED,
     all_words,
     extent,
@@ -121,7 +120,7 @@ def store(context: SearchContext, storage: StorageEntry, states: StateRows, i: i
         ):  # otherwise the tile of an inner entry may remain stationary, too
             integers[i, layout.unrolled + t] = 0
         if status == SLIDING:
-            commit(context, states, i, t, max_spared(context, states, i, t) / numbers[i, at + TILE_EQUIVALENTS])
+            commit(context, states, i, t, max_spared(context, states, i, t))
             integers[i, layout.flags] |= UNDERCOUNTED
         elif status == NON_STATIONARY or storage.outermost:
             commit(context, states, i, t, 0.0)
