@@ -37,6 +37,7 @@ PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused netwo
 NETWORKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gpt3_6_7b", "bert_base", "llama3_8b"), TRANSFORMER),
     **dict.fromkeys(("mobilenetv2", "resnet50", "efficientnet_b0", "shufflenet", "squeezenet"), CNN),
+    **dict.fromkeys(("vgg19", "densenet121"), ("eyeriss", "examples/npu.yaml")),
     "fsrcnn": DEFINES[:1],
 }
 """Network -> its architectures."""
@@ -58,7 +59,7 @@ COLUMNS = {
 }
 
 
-def row(name: str, arch: str, objective: str, limit: float) -> list[str]:
+def row(name: str, arch: str, objective: str, limit: float | None) -> list[str]:
     """Return the cells of a network on an architecture."""
     started, options = time.process_time(), dict[str, Any](objective=objective)
     machine = ROOT / arch if arch.endswith(".yaml") else arch
@@ -100,7 +101,7 @@ def without_sums(network: tw.Workload) -> tw.Workload:
     return tw.Workload.model_validate(data)
 
 
-def reasons(name: str, arch: str, objective: str, limit: float) -> None:
+def reasons(name: str, arch: str, objective: str, limit: float | None) -> None:
     """Print what fusion saves on a machine, and on two that differ from it in one thing.
 
     In the second one, weights start in a memory that costs as much as the home, so that tiles may read them again. The words that they then read
@@ -145,25 +146,27 @@ def main() -> None:
     parser.add_argument("--arch", action="append", help="architecture; may be repeated")
     parser.add_argument("--objective", choices=list(UNITS), default="energy")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="limit of each layer, and of all shared loops")
+    parser.add_argument("--defaults", action="store_true", help="limits of `map --fuse`, as in the rows of npu")
     parser.add_argument("--write", action="store_true", help="put the rows into benchmarks/fusion.md")
     parser.add_argument("--sums", action="store_true", help="print bounds without results that are read in sums")
     parser.add_argument(
         "--reasons", action="store_true", help="print what is saved if weights cost less, or the home is larger"
     )
     given = parser.parse_args()
+    limit = None if given.defaults else given.seconds
     print(_line(COLUMNS), _line(COLUMNS.values()), sep="\n")
     for name, arch in ((name, arch) for name, architectures in NETWORKS.items() for arch in architectures):
         if (given.arch and arch not in given.arch) or (given.network and not name.startswith(tuple(given.network))):
             continue
         if given.reasons:
-            reasons(name, arch, given.objective, given.seconds)
+            reasons(name, arch, given.objective, limit)
             continue
         if given.sums:
             bare = without_sums(tw.load(name, "workload"))
             gain = tw.fusion_gain(bare, arch, objective=given.objective, cache=False).gain
             print(name, arch, "unknown" if gain is None else f"{100 * gain:.2f} %", flush=True)
             continue
-        cells = row(name, arch, given.objective, given.seconds)
+        cells = row(name, arch, given.objective, limit)
         print(_line(cells), flush=True)
         if given.write:
             _write(cells)
