@@ -201,7 +201,7 @@ class Read(Model):
             if len(rank.terms) > 1 and at is not None and index.terms:
                 shift = index.offset - (self.made or ())[at].offset
                 exist = min(used[place], made[at] + shift) - max(0, shift)
-                if exist != math.prod(self.sizes[name] for name in index.terms):
+                if exist != self.values_along(place):
                     return place
         return None
 

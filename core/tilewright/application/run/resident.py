@@ -12,7 +12,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -448,9 +448,11 @@ class ResidentNetwork:
         """
         states: dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]] = {frozenset(): (0.0, 0.0, ())}
         for number, layer in enumerate(self.workload.layers):
+            made, partners = self._made(number)
             new = dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]]()
             for before, (total, second, lives) in states.items():
-                for live in self._continued(number, before):
+                without = [] if partners & before else [before]
+                for live in without + ([before | made] if made and partners <= before else []):
                     if sum(self.may_stay[at].bits for at in live) > self._limit:
                         continue
                     after = frozenset(at for at in live if self.may_stay[at].last > number)
@@ -462,19 +464,12 @@ class ResidentNetwork:
         value, _, lives = states[frozenset()]
         return value, list(lives)
 
-    def _continued(self, number: int, before: frozenset[int]) -> Iterator[frozenset[int]]:
-        """Yield what may be alive during a layer: with its result or without, as its partners that are made before decide."""
-        made = next((at for at, intermediate in enumerate(self.may_stay) if intermediate.first == number), None)
-        partners = frozenset[int]()
-        if made is not None:
-            names = self.may_stay[made].partners
-            partners = frozenset(
-                at for at, other in enumerate(self.may_stay) if other.maker in names and other.first < number
-            )
-        if not partners & before:
-            yield before
-        if made is not None and partners <= before:
-            yield before | {made}
+    def _made(self, number: int) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the intermediate that a layer makes, if any, and its partners that are made before, by position in `may_stay`."""
+        made = frozenset(at for at, intermediate in enumerate(self.may_stay) if intermediate.first == number)
+        names = frozenset[str]().union(*(self.may_stay[at].partners for at in made))
+        before = (at for at, other in enumerate(self.may_stay) if other.maker in names and other.first < number)
+        return made, frozenset(before)
 
 
 def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None:
