@@ -146,7 +146,7 @@ class FusionGraph(Tabular):
                     continue
                 elif not whole.fills(layer.problem, operand):
                     yield f"{maker} makes only a part of {layer.name}.{operand}"
-                else:
+                elif all(other.cut is None for other in layer.reads[operand]):
                     yield f"{layer.name}.{operand} joins {maker} with results of other words"
             if reads and layer.count != made.count:
                 yield f"{layer.name} and {maker} have different counts, {layer.count} and {made.count}"

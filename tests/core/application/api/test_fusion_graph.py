@@ -118,3 +118,16 @@ def test_the_command_draws_the_graph(
     assert [link["stays"] for link in told["links"]] == [True] and told["residents"]
     refused = run("map", "examples/two_products.yaml", "--fuse", "--graph")
     assert refused.code == 2 and "--graph" in refused.err
+
+
+@pytest.mark.parametrize("cut", [None, "a pooling"])
+def test_results_of_other_words_are_no_sum(cut: str | None) -> None:
+    """One row is added to all rows of another result; or an operator hides the words of that row, which is then the reason."""
+    data = products(16, (8, 8, 8, 8), makers=(0, 1))
+    data["layers"][1] |= {"after": [], "reads": {}}
+    data["layers"][1]["problem"]["dimensions"]["M"] = 1
+    row = {"maker": "L1", "sizes": {"m": 16, "n": 8}, "made": [0, "n"], "read": ["m", "n"]}
+    hidden = {"maker": "L1", "cut": cut}
+    data["layers"][2] |= {"after": ["L0", "L1"], "reads": {"A": [{"maker": "L0"}, hidden if cut else row]}}
+    reason = f"L2.A reads L1: {cut}" if cut else "L2.A joins L0 with results of other words"
+    assert drawn(data).reads[0].reason == reason
