@@ -182,6 +182,8 @@ class Registry:
             PluginError: The plugin of this name failed to load.
         """
         known = self.of_kind(kind)
+        if not isinstance(cast(object, name), str):
+            raise self._unknown(kind, f"a {kind.kind} has a name, not {name!r}", None)
         entries = [entry for entry in known if name in (entry.spec.name, entry.long_name)]
         entries = [entry for entry in entries if entry.builtin or name == entry.long_name] or entries
         if len(entries) > 1:

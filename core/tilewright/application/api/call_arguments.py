@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +24,15 @@ R = TypeVar("R")
 
 SYNONYMS = {"latency": "cycles", "delay": "cycles", "runtime": "cycles", "time": "cycles"}
 """Common synonyms of objectives."""
+KINDS: dict[str, tuple[type, str]] = {
+    "str": (str, "text"),
+    "os.PathLike[str]": (os.PathLike, "a path"),
+    "bool": (bool, "True or False"),
+    "MappingOf[str, Any]": (MappingOf, "a dict by name"),
+    "Mapping[str, Any]": (MappingOf, "a dict by name"),
+    "None": (type(None), "None"),
+}
+"""Annotation -> its type, and words for it. Arguments with other annotations are checked where they are used."""
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -34,6 +44,11 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """
     signature, documentation = _spelt_out(function)
     known = list(signature.parameters)
+    kinds = {
+        name: [KINDS[word] for word in words]
+        for name, parameter in signature.parameters.items()
+        if all(word in KINDS for word in (words := str(parameter.annotation).split(" | ")))
+    }
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -47,6 +62,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         except TypeError as error:
             raise CallError(f"{function.__name__}(): {error}") from None
         bound.apply_defaults()
+        for name, allowed in kinds.items():
+            _check_kind(function.__name__, name, bound.arguments[name], allowed)
         with preserving_results() as is_outermost:
             result = function(*bound.args, **bound.kwargs)
             if is_outermost and stop_requested():  # the command line prints its own message
@@ -56,6 +73,13 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     cast(Any, call).__signature__ = signature
     call.__doc__ = documentation
     return call
+
+
+def _check_kind(function: str, name: str, value: object, allowed: Sequence[tuple[type, str]]) -> None:
+    """Raise CallError if a value has none of the types that are allowed."""
+    is_allowed = isinstance(value, tuple(kind for kind, _ in allowed))
+    if not is_allowed or (isinstance(value, MappingOf) and not all(isinstance(key, str) for key in value)):
+        raise CallError(f"{function}(): {name} must be {' or '.join(words for _, words in allowed)}, not {value!r}")
 
 
 def _spelt_out(function: Callable[..., Any]) -> tuple[inspect.Signature, str | None]:

@@ -83,3 +83,17 @@ def test_options_of_several() -> None:
 
 def test_no_limit_is_none() -> None:
     at_least(1, evaluations=None)
+
+
+@pytest.mark.parametrize("value", [5, ["narrow_gap=5%"], {1: 2}, b"x", 1.5])
+@pytest.mark.parametrize("name", ["mapper_options", "model_options", "folder", "cache", "expressible", "notation", "force"])
+def test_an_argument_of_another_type_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(errors.CallError, match=rf"map\(\): {name} must be "):
+        tw.map(GEMM, "eyeriss", **{name: value})
+
+
+def test_names_and_spaces_of_another_type_are_refused() -> None:
+    with pytest.raises(errors.TilewrightError, match="has a name, not 5"):
+        tw.map(GEMM, "eyeriss", algorithms=[5])  # type: ignore[list-item]
+    with pytest.raises(errors.InputError, match="is a name, a file"):
+        tw.architecture_space(5)  # type: ignore[arg-type]

@@ -42,6 +42,8 @@ def architecture_space(source: SpaceSource) -> ArchitectureSpace:
         return source
     if isinstance(source, Mapping):
         return validate(ArchitectureSpace, Document(dict(source), "dict"))
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"a space of architectures is a name, a file, a dict or an object, not {source!r}")
     name = os.fspath(source)
     known = library.names("spaces")
     if name in known:
