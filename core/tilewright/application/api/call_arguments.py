@@ -44,11 +44,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """
     signature, documentation = _spelt_out(function)
     known = list(signature.parameters)
-    kinds = {
-        name: [KINDS[word] for word in words]
-        for name, parameter in signature.parameters.items()
-        if all(word in KINDS for word in (words := str(parameter.annotation).split(" | ")))
-    }
+    annotations = {name: str(parameter.annotation).split(" | ") for name, parameter in signature.parameters.items()}
+    kinds = {name: [KINDS[word] for word in words] for name, words in annotations.items() if KINDS.keys() >= set(words)}
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

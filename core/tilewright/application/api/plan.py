@@ -22,7 +22,6 @@ from tilewright.application.api.keywords import settings_of
 from tilewright.application.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
 from tilewright.application.api.load.foreign import foreign
 from tilewright.application.api.load.kinds import is_foreign
-from tilewright.application.api.progress import is_shown
 from tilewright.application.api.settings import (
     ExploreSettings,
     FrontSettings,
@@ -97,7 +96,6 @@ class Plan:
         }
         whole(1, jobs=words["jobs"])
         whole(0, seed=words["seed"])
-        is_shown(words["progress"])
         budget = budget_of(words["seconds"], words["evaluations"], words["patience"])
         chosen = None if words["objective"] is None else objective_of(words["objective"])
         for_model = options_by_name(words["model_options"], [name_of(model) for model in models])

@@ -16,7 +16,7 @@ from typing import Protocol
 from tilewright.application.run.network import Watch
 from tilewright.application.run.sweep import SweepPoint
 from tilewright.compiled import functions_compiled
-from tilewright.errors import InputError, printable
+from tilewright.errors import printable
 from tilewright.formats import quantity
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress
@@ -31,13 +31,8 @@ def is_shown(progress: bool | None) -> bool:
     """Return whether to show progress.
 
     None means: in a terminal, or in a notebook with ipywidgets.
-
-    Raises:
-        InputError: `progress` is not True, False or None.
     """
-    if progress not in (True, False, None):
-        raise InputError(f"progress is True, False or None, not {progress!r}")
-    return _has_bars() if progress is None else bool(progress)
+    return _has_bars() if progress is None else progress
 
 
 def _has_bars() -> bool:

@@ -38,7 +38,7 @@ NEVER = "absent.yaml"
         ({"jobs": None}, errors.InputError, "jobs must be a whole number, not None"),
         ({"evaluations": 1e3}, errors.InputError, "evaluations must be a whole number, not 1000.0"),
         ({"jobs": 0}, errors.InputError, "jobs must be a number of at least 1"),
-        ({"progress": "yes"}, errors.InputError, "progress is True, False or None"),
+        ({"progress": "yes"}, errors.CallError, "progress must be True or False or None"),
     ],
 )
 def test_map_refuses_wrong_words_before_it_reads_the_work(words: Any, error: type[Exception], said: str) -> None:
@@ -86,7 +86,9 @@ def test_no_limit_is_none() -> None:
 
 
 @pytest.mark.parametrize("value", [5, ["narrow_gap=5%"], {1: 2}, b"x", 1.5])
-@pytest.mark.parametrize("name", ["mapper_options", "model_options", "folder", "cache", "expressible", "notation", "force"])
+@pytest.mark.parametrize(
+    "name", ["mapper_options", "model_options", "folder", "cache", "expressible", "notation", "force"]
+)
 def test_an_argument_of_another_type_is_refused(name: str, value: Any) -> None:
     with pytest.raises(errors.CallError, match=rf"map\(\): {name} must be "):
         tw.map(GEMM, "eyeriss", **{name: value})

@@ -3,14 +3,12 @@
 import re
 import sys
 import time
-from typing import Any
 
 import pytest
 
 import tilewright as tw
 from tilewright.application.api import progress
 from tilewright.application.api.progress import is_shown
-from tilewright.errors import InputError
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress
 from tilewright.schema.objective import EDP
@@ -91,9 +89,3 @@ def test_the_rate_leaves_out_the_time_before_the_first_search(monkeypatch: pytes
 def test_without_a_word_it_is_for_terminals(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
     assert is_shown(None) is terminal and is_shown(True) is True and is_shown(False) is False
-
-
-@pytest.mark.parametrize("word", ["yes", 2, []])
-def test_other_words_are_refused(word: Any) -> None:
-    with pytest.raises(InputError, match="True, False or None"):
-        is_shown(word)

@@ -18,7 +18,7 @@ from tilewright.application.api.call_arguments import at_least, checked, names_o
 from tilewright.application.api.evaluation import inputs_of
 from tilewright.application.api.load import Source, load_architecture, load_problem
 from tilewright.application.api.plots import CalibrationPlots
-from tilewright.application.api.progress import fitting_progress, is_shown
+from tilewright.application.api.progress import fitting_progress
 from tilewright.application.documents.hardware import CalibrateOutput, ErrorsRow, PredictionRow
 from tilewright.application.run.calibration import (
     Errors,
@@ -166,7 +166,6 @@ def calibrate(
     whole(2, folds=folds)
     whole(0, worst=worst)
     at_least(0, seconds=seconds)
-    is_shown(progress)
     end = math.inf if seconds is None else time.monotonic() + seconds
     if model is None:
         model = installed().default(CostModelSpec, "calibration")
