@@ -17,6 +17,7 @@ import csv
 import itertools
 import math
 import string
+import sys
 import time
 from pathlib import Path
 
@@ -93,6 +94,8 @@ CHAINS = {2: (5,), 3: (17, 5), 4: (20, 13, 5), 5: (22, 17, 12, 5), 6: (22, 18, 1
 """On-chip memories of a chain, outermost first, as powers of two words."""
 CHAIN_PJ = (18, 8, 4, 1.5, 0.6, 0.15)
 LIBRARY = ("sunstone_conventional", "gemmini", "eyeriss", "simba", "tpu_v1", "sunstone_simba")
+FAILED = "failed"
+"""Gap of a search that failed."""
 SIZES = {1: (16384,), 3: (1048576, 16384, 256), 4: (4194304, 262144, 16384, 256)}
 """On-chip memories of a deep machine, outermost first, in words; the fanout of 16 x 16 is outside the innermost one."""
 COLUMNS = (
@@ -151,7 +154,7 @@ def chain(count: int) -> Architecture:
 
 
 def measured(layer: str, machine: str, architecture: Architecture, seconds: float) -> dict[str, object]:
-    """One row."""
+    """Return one row. The gap of a failed search is `FAILED`, and its reason goes to the standard error."""
     formulas = LAYERS | NETWORKS | {name: formula for name, (formula, _) in GROWTH.items()}
     problem = tw.load(formulas[layer], "problem")
     space = tw.space(problem, arch=architecture, constraints="none")
@@ -160,6 +163,9 @@ def measured(layer: str, machine: str, architecture: Architecture, seconds: floa
     search(mapper, Task(space), evaluator, Budget(evaluations=1))  # compiles
     result = search(mapper, Task(space), evaluator, Budget(seconds=seconds), clock=time.process_time)
     sizes = [size for size in problem.sizes if size > 1]
+    gap = result.gap if result.error is None else None
+    if gap is None:
+        print(f"{layer} on {machine} failed: {result.error or result.stop}", file=sys.stderr, flush=True)
     return {
         "layer": layer,
         "machine": machine,
@@ -167,7 +173,7 @@ def measured(layer: str, machine: str, architecture: Architecture, seconds: floa
         "primes": sum(power for size in sizes for _, power in prime_powers(size)),
         "memories": len(architecture.memories),
         "edp": f"{result.value:.6g}",
-        "gap": "" if result.gap is None else f"{result.gap:.3g}",
+        "gap": FAILED if gap is None else f"{gap:.3g}",
         "cpu_seconds": f"{result.cpu_seconds:.2f}",
         "mib": round(result.figures.get("memory_mib", 0)),
         "states": int(result.figures.get("states", 0)),
@@ -177,17 +183,22 @@ def measured(layer: str, machine: str, architecture: Architecture, seconds: floa
 
 def report(rows: list[dict[str, str]]) -> None:
     """Print how many are proved, and the geometric mean of states by dimensions, prime factors and memories."""
-    gaps = [float(row["gap"] or "inf") for row in rows]
+    gaps = [_gap(row) for row in rows]
     print(
-        f"# {sum(gap < 1e-8 for gap in gaps)} of {len(rows)} proved, {sum(1e-8 <= gap < 0.01 for gap in gaps)} below 1 %"
+        f"# {sum(gap < 1e-8 for gap in gaps)} of {len(rows)} proved, {sum(1e-8 <= gap < 0.01 for gap in gaps)} below 1 %, "
+        f"{sum(math.isinf(gap) for gap in gaps)} failed"
     )
     for by in ("dimensions", "primes", "memories", "machine"):
         for value, group in itertools.groupby(sorted(rows, key=lambda row: _place(row[by])), key=lambda row: row[by]):
             some = list(group)
-            proved = sum(float(row["gap"] or "inf") < 1e-8 for row in some)
+            proved = sum(_gap(row) < 1e-8 for row in some)
             mean = (_mean([float(row[name]) for row in some]) for name in ("cpu_seconds", "states", "mib"))
             seconds, states, mib = mean
             print(f"{by} {value}: {proved} of {len(some)} proved; {seconds:.2f} s, {states:,.0f} states, {mib:.0f} MiB")
+
+
+def _gap(row: dict[str, str]) -> float:
+    return math.inf if row["gap"] == FAILED else float(row["gap"])
 
 
 def _place(value: str) -> tuple[int, str]:
@@ -204,7 +215,9 @@ def main() -> None:
     parser.add_argument("layers", nargs="*", help="only layers whose names begin so")
     parser.add_argument("--machines", help="only these, separated by commas")
     parser.add_argument("--seconds", type=float, default=60, help="CPU time of each search")
-    parser.add_argument("-o", "--output", type=Path, help="CSV file; pairs that it has are not searched again")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="CSV file; pairs that it has are not searched again, but for failed ones"
+    )
     parser.add_argument("--networks", action="store_true", help="search contractions of many dimensions")
     parser.add_argument(
         "--growth", action="store_true", help="search the layers of the growth table, each on its machine"
@@ -214,7 +227,7 @@ def main() -> None:
     path, rows = arguments.output, []
     if path and path.exists():
         with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+            rows = [row for row in csv.DictReader(file) if row["gap"] != FAILED]
     done = {(row["layer"], row["machine"]) for row in rows}
     chosen = arguments.machines.split(",") if arguments.machines else None
     pairs = [pair for n, pair in enumerate(itertools.product(LAYERS, machines().items())) if n % 2 == 0]

@@ -23,7 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, help="tasks")
     parser.add_argument("--start", type=int, default=0, help="first seed")
-    parser.add_argument("--kind", choices=(*KINDS, "alike", "batch"), help="family of sizes; any by default")
+    parser.add_argument("--kind", choices=(*KINDS, "alike", "batch", "passing"), help="family of sizes; any by default")
     parser.add_argument("--sparse", choices=("any", "simple"), help="sparse hardware; simple: constant savings")
     parser.add_argument("--links", choices=("on", "off"), help="link transfers; either by default")
     parser.add_argument("--first-fills", action="store_true", help="first writes of outputs are fills")

@@ -93,7 +93,7 @@ def check(
             least, best = float(costs.min()), batch[int(costs.argmin())].to_data()
     with (
         relaxed_dominance() if relaxed else contextlib.nullcontext(),
-        fanout_in_parts(inputs.seed % 2) if parts else contextlib.nullcontext(),
+        fanout_in_parts(inputs.seed) if parts else contextlib.nullcontext(),
     ):
         proved, contradictions = check_against(least, task, evaluator, inputs.seed, **options)
     status: Status = "no valid mapping" if best is None else "proved" if proved else "gap left"
@@ -261,11 +261,11 @@ def relaxed_dominance() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def fanout_in_parts(inner: int) -> Iterator[None]:
+def fanout_in_parts(drawn: int) -> Iterator[None]:
     """Search one fanout in parts in every pass, not only where its states do not fit.
 
     Args:
-        inner: levels of memories inside the fanout.
+        drawn: any number; it chooses one of the fanouts that unroll a dimension.
     """
     start, unroll = StagedSearch.__init__, StagedSearch._unroll
 
@@ -276,7 +276,9 @@ def fanout_in_parts(inner: int) -> Iterator[None]:
     def unroll_nothing(
         search: StagedSearch, states: States, number: int, level: FanoutLevel, *, windows_first: bool = True
     ) -> States:
-        if not search.aims or number != len(search.instance.levels) - 1 - inner:
+        instance = search.instance
+        unrolled = [n for n, (_, spatial) in enumerate(instance.levels) if instance.open_trips[spatial].any()]
+        if not search.aims or not unrolled or number != unrolled[drawn % len(unrolled)]:
             return unroll(search, states, number, level, windows_first=windows_first)
         search.truncation_bound = -math.inf
         return states

@@ -13,11 +13,12 @@ from random import Random
 from typing import Any, Literal
 
 Document = dict[str, Any]
-Kind = Literal["small", "window", "large", "alike", "batch"]
+Kind = Literal["small", "window", "large", "alike", "batch", "passing"]
 KINDS: tuple[Kind, ...] = ("small", "window", "large")
 """Small sizes of many factors; windows unrolled over nested fanouts; few factors, long fanouts.
 
-By name only: "alike", dimensions without windows, of which several index the same tensors; "batch", convolutions with a batch.
+By name only: "alike", dimensions without windows, of which several index the same tensors; "batch", convolutions with a batch;
+"passing", inputs with windows that pass a fanout to units, kept in no memory directly inside.
 """
 
 SIZES: dict[Kind, tuple[int, ...]] = {
@@ -26,6 +27,7 @@ SIZES: dict[Kind, tuple[int, ...]] = {
     "large": (5, 7, 11, 13, 25, 31, 49, 64, 77, 121, 143, 509, 1024),
     "alike": (1, 2, 2, 2, 2, 3, 3, 4, 6),
     "batch": (2, 3, 4, 4, 6, 8),
+    "passing": (2, 3, 4, 4),
 }
 KERNELS = (1, 2, 3, 3, 4, 5, 6)
 FANOUTS: dict[Kind, tuple[int, ...]] = {
@@ -34,6 +36,7 @@ FANOUTS: dict[Kind, tuple[int, ...]] = {
     "large": (2, 7, 13, 32, 40, 128, 1024),
     "alike": (2, 3, 4, 4, 6, 8),
     "batch": (2, 3, 4, 4, 6),
+    "passing": (4, 6, 8, 8, 12),
 }
 BANDWIDTHS = (0.1, 0.25, 0.3, 0.5, 1, 1.5, 2, 3, 4, 8)
 
@@ -59,6 +62,8 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
         ragged: whether tiles may be ragged; None: either.
         model_options: options of `timeloop` that are fixed, not drawn.
     """
+    if kind == "passing":
+        return _draw_passing(seed, **model_options)
     rng = Random(seed)
     family: Kind = rng.choice(KINDS) if kind is None else kind
     ragged = rng.random() < 0.3 if ragged is None else ragged
@@ -171,6 +176,76 @@ def _draw_convolution(rng: Random) -> Document:
     roles = {"I": "input", "W": "weight", "O": "output"}
     tensors = [{"name": name, "role": roles[name], "projection": found} for name, found in coordinates.items()]
     return {"kind": "problem", "name": "batch", "dimensions": {name: sizes[name] for name in order}, "tensors": tensors}
+
+
+def _draw_passing(seed: int, **model_options: object) -> Inputs:
+    """Draw a task whose input passes a fanout: neighbours forward words that no memory directly inside keeps (Lemma 14).
+
+    The input's words cost most, and the loops inside the fanout move whole words of it.
+    So few undercounted words hide a bound that is too high.
+    """
+    rng = Random(seed)
+    sizes: dict[str, int] = {}
+    coordinates: dict[str, list[str]] = {"I": [], "W": [], "O": []}
+    for name, users in (("N", "IO"), ("K", "WO"), ("C", "IW"), ("G", "IWO")):
+        if rng.random() < (0.6 if name == "C" else 0.25):
+            sizes[name] = rng.choice((2, 3, 4))
+            for tensor in users:
+                coordinates[tensor].append(name)
+    windows = (("P", "R"), ("Q", "S"))[: rng.choice((1, 2, 2, 2))]
+    for outer, inner in windows:
+        sizes[outer] = rng.choice((4, 6, 8, 9, 12) if len(windows) == 1 else SIZES["passing"])
+        sizes[inner] = rng.choice((2, 3, 4))
+        steps = rng.choice(((1, 1), (1, 1), (1, 1), (2, 2), (1, 2), (2, 1), (1, 3), (3, 2)))
+        terms = [_times(step, name) for step, name in zip(steps, (outer, inner), strict=True)]
+        coordinates["I"].append(" + ".join(terms))
+        coordinates["W"].append(inner)
+        coordinates["O"].append(outer)
+    order = list(sizes)
+    rng.shuffle(order)
+    roles = {"I": "input", "W": "weight", "O": "output"}
+    tensors = [{"name": name, "role": roles[name], "projection": found} for name, found in coordinates.items()]
+    dimensions = {name: sizes[name] for name in order}
+    problem = {"kind": "problem", "name": "passing", "dimensions": dimensions, "tensors": tensors}
+    clusters = _draw_passed_clusters(rng, sum(words_of(problem, tensor) for tensor in tensors))
+    rules: Document = {}
+    if rng.random() < 0.7:
+        rules["temporal"] = [{"memory": "M2", "only": [name for name in sizes if name in "NCKG"]}]
+    if rng.random() < 0.7:
+        least = rng.choice(({}, {"min_utilization": 0.5}, {"min_utilization": 1.0}))
+        cluster = next(cluster["name"] for cluster in clusters if "fanout" in cluster)
+        rules["spatial"] = [{"cluster": cluster, "only": [name for name in sizes if name in "PQRSK"], **least}]
+    compute = {"energy_per_operation_pj": 0.01}
+    architecture = {"kind": "architecture", "name": "passing", "clusters": clusters, "compute": compute}
+    constraints = {"kind": "constraints", "name": "rules", "variants": [rules], "factors": "perfect"}
+    drawn = {"link_transfers": rng.random() < 0.8, "first_fills": rng.random() < 0.1}
+    objective = rng.choice(("energy", "energy", "energy", "edp", "cycles"))
+    return Inputs(seed, problem, architecture, constraints, drawn | model_options, objective)
+
+
+def _draw_passed_clusters(rng: Random, total: int) -> list[Document]:
+    """Draw a chain of clusters in which no memory directly inside the fanout may hold the input."""
+    cheap = {"read_energy_pj": 0.01, "write_energy_pj": 0.01}
+    memories = [_memory(rng, "D0", [], None, 0.0)]
+    if rng.random() < 0.7:
+        memories[0]["holds"] = ["input"]
+        memories.append(_memory(rng, "D1", ["weight", "output"], None, 0.0) | cheap)
+    clusters: list[Document] = [{"name": "c0", "memories": memories}]
+    if rng.random() < 0.3:
+        clusters.append({"name": "c1", "memories": [_memory(rng, "M1", [], max(4, total // rng.choice((1, 2))), 0.0)]})
+    clusters[-1]["fanout"] = {"size": rng.choice(FANOUTS["passing"]), "axis": rng.choice("XXY")}
+    if rng.random() < 0.85:
+        clusters.append({"name": "v", "fanout": {"size": rng.choice((2, 3, 4)), "axis": rng.choice("XYY")}})
+    for cluster in clusters:
+        if "fanout" in cluster and rng.random() < 0.1:
+            cluster["fanout"]["multicast"] = False
+    holds = rng.choice((["weight", "output"], ["weight", "output"], ["weight"], ["output"]))
+    clusters.append({"name": "c2", "memories": [_memory(rng, "M2", holds, rng.choice((2, 4, 8, 32)), 0.0) | cheap]})
+    if rng.random() < 0.15:
+        clusters.append({"name": "c3", "memories": [_memory(rng, "M3", ["input"], rng.choice((1, 2, 4)), 0.0)]})
+    if rng.random() < 0.2:
+        clusters[-1]["fanout"] = {"size": rng.choice((2, 3)), "axis": "X"}
+    return clusters
 
 
 def words_of(problem: Document, tensor: Document) -> int:

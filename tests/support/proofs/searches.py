@@ -39,7 +39,7 @@ def searched(task: dict[str, Any], known: float | None) -> Result:
     with (
         without_starts(**({} if known is None else {"known": known * task["cost"]})),
         relaxed_dominance() if "relaxed" in mode else contextlib.nullcontext(),
-        fanout_in_parts(task["seed"] % 2) if "parts" in mode else contextlib.nullcontext(),
+        fanout_in_parts(task["seed"]) if "parts" in mode else contextlib.nullcontext(),
     ):
         return search(
             installed().make(MapperSpec, "optimal", options),
