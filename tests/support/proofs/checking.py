@@ -20,7 +20,7 @@ from tilewright.application.run.search import search
 from tilewright.application.run.union import search_union
 from tilewright.errors import NoValidMappingError, TilewrightError
 from tilewright.mapspace.arrangements import arrangements
-from tilewright.mapspace.batch import Floats
+from tilewright.mapspace.batch import Floats, Ints
 from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
@@ -268,24 +268,52 @@ def fanout_in_parts(drawn: int) -> Iterator[None]:
         drawn: any number; it chooses one of the fanouts that unroll a dimension.
     """
     start, unroll = StagedSearch.__init__, StagedSearch._unroll
+    close, in_parts = StagedSearch._close_forwarding, StagedSearch._in_parts
+    truncated = math.inf
+
+    def chosen(search: StagedSearch) -> tuple[int, int | None]:
+        """Return the number of the fanout, and that of the next one inside it."""
+        instance = search.instance
+        numbers = [n for n, (_, spatial) in enumerate(instance.levels) if spatial]
+        unrolled = [n for n in numbers if instance.open_trips[instance.levels[n][1]].any()] or numbers
+        number = unrolled[drawn % len(unrolled)]
+        return number, next((n for n in numbers if n > number), None)
 
     def start_with_aim(search: StagedSearch, *arguments: Any) -> None:
+        nonlocal truncated
         start(search, *arguments)
-        search.aims = [math.inf]
+        truncated = math.inf
+        search.aims = [] if chosen(search)[1] is not None else [math.inf]
 
     def unroll_nothing(
         search: StagedSearch, states: States, number: int, level: FanoutLevel, *, windows_first: bool = True
     ) -> States:
-        instance = search.instance
-        unrolled = [n for n, (_, spatial) in enumerate(instance.levels) if instance.open_trips[spatial].any()]
-        if not search.aims or not unrolled or number != unrolled[drawn % len(unrolled)]:
-            return unroll(search, states, number, level, windows_first=windows_first)
-        search.truncation_bound = -math.inf
+        here, inside = chosen(search)
+        if number == here and search.aims:
+            search.truncation_bound = -math.inf
+            return states
+        states = unroll(search, states, number, level, windows_first=windows_first)
+        if number == inside:
+            search.aims = [math.inf]
         return states
+
+    def close_untruncated(search: StagedSearch, states: States) -> States:
+        nonlocal truncated
+        states = close(search, states)
+        if search.aims:  # the chosen fanout is next; states truncated so far are no reason to prune others
+            truncated, search.truncation_bound = search.truncation_bound, math.inf
+        return states
+
+    def with_truncated(search: StagedSearch, *arguments: Any) -> tuple[Floats, Ints, Ints]:
+        found = in_parts(search, *arguments)
+        search.truncation_bound = min(search.truncation_bound, truncated)
+        return found
 
     with (
         mock.patch.object(staged_search, "INSIDE_SHARE", 0),
         mock.patch.object(StagedSearch, "__init__", start_with_aim),
         mock.patch.object(StagedSearch, "_unroll", unroll_nothing),
+        mock.patch.object(StagedSearch, "_close_forwarding", close_untruncated),
+        mock.patch.object(StagedSearch, "_in_parts", with_truncated),
     ):
         yield
