@@ -19,6 +19,7 @@ from tilewright_costmodels.timeloop.ragged.tables import (
     BEFORE,
     NO_INDEX,
     PLAIN,
+    SECOND,
     UNMOVED,
     Movement,
     Pieces,
@@ -79,7 +80,7 @@ def test_a_regular_dimension_is_counted_as_an_irregular_one(index: int, random: 
     for d in range(len(SPACE.problem.sizes)):
         first, last = int(pieces.first_cut[0, d]), int(pieces.first_cut[random.randint(0, levels), d])
         loops = [int(cut.loop) for cut in pieces.cut[first:last] if cut.temporal]
-        mode = random.choice((PLAIN, UNMOVED, ADVANCE, BEFORE) if loops else (PLAIN, UNMOVED))
+        mode = random.choice((PLAIN, UNMOVED, SECOND, ADVANCE, BEFORE) if loops else (PLAIN, UNMOVED, SECOND))
         limit = random.choice(loops) if mode in (ADVANCE, BEFORE) else random.randint(0, 3 * len(SPACE.slots))
         all_instances, relevant = random.random() < 0.5, random.random() < 0.5
         tensor, shared_from = random.randrange(tensors), random.randint(0, levels)
@@ -89,7 +90,7 @@ def test_a_regular_dimension_is_counted_as_an_irregular_one(index: int, random: 
 
         def counted(d: int = d, last: int = last, query: Query = query) -> object:
             number, iterations, smallest = count(pieces, query, d, last, True)
-            sizes = pieces.found[d, : pieces.totals[d].sizes].tolist()
+            sizes = pieces.found[["iterations", "count"]][d, : pieces.totals[d].sizes].tolist()
             return number, iterations, smallest if number else 0.0, sizes
 
         assert pieces.regular[d]
@@ -176,16 +177,17 @@ def test_the_picture_of_a_regular_dimension() -> None:
     assert pieces.cut[fields][:3].tolist() == [(9, 0, 9, 1), (4, 2, 1, 3), (2, 4, 1, 5)]
     assert pieces.cut[["trips", "remainder_full", "remainder_partial"]][:2].tolist() == [(3, 2, 1), (2, 0, 1)]
     counted = {}
-    for mode, limit in ((PLAIN, 2), (PLAIN, 1), (BEFORE, 1), (ADVANCE, 1), (UNMOVED, 1)):
+    for mode, limit in ((PLAIN, 2), (PLAIN, 1), (BEFORE, 1), (ADVANCE, 1), (UNMOVED, 1), (SECOND, 1)):
         query = Query(Movement(0, 1, 0, True, 1), mode, limit, True)
         interpreted(count_pieces)(pieces, query, 0, 2, True)
-        counted[int(mode), limit] = pieces.found[0, : pieces.totals[0].sizes].tolist()
+        counted[int(mode), limit] = pieces.found[["iterations", "count"]][0, : pieces.totals[0].sizes].tolist()
     assert counted == {
         (PLAIN, 2): [(2, 4), (1, 1)],
         (PLAIN, 1): [(2, 2), (1, 1)],
         (BEFORE, 1): [(2, 2)],
         (ADVANCE, 1): [(2, 2)],
         (UNMOVED, 1): [(1, 1)],
+        (SECOND, 1): [(2, 2)],
     }
 
 

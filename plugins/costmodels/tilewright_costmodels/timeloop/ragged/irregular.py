@@ -28,7 +28,7 @@ import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats
-from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, UNMOVED, Pieces, Query
+from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, SECOND, UNMOVED, Pieces, Query
 
 
 @kernel_call
@@ -122,6 +122,8 @@ def count_any_pieces(pieces: Pieces, query: Query, d: int, last: int) -> None:
                     pair[there, 0, 0] += count * (size.full - 1.0)
                     if size.remainder >= 0:
                         pair[there, size.remainder, 0] += count
+        elif mode == SECOND and temporal and loop >= limit:
+            _second_sizes(pieces, k, weight[here], weight[there])
         elif mode == ADVANCE and temporal and loop == limit:
             _advance_sizes(pieces, k, weight[here], weight[there])
         else:
@@ -140,6 +142,7 @@ def count_any_pieces(pieces: Pieces, query: Query, d: int, last: int) -> None:
         if count > 0.0:
             row = pieces.found[d, totals.sizes]
             row.iterations, row.count = pieces.size[last, x].iterations, count
+            row.next = row.iterations  # the first trips are at least as long
             totals.sizes += 1
             totals.count += count
             totals.iterations += count * row.iterations
@@ -169,6 +172,19 @@ def _advance_sizes(pieces: Pieces, k: int, before: Floats, after: Floats) -> Non
             after[0] += count * (size.full - 1.0)
             if size.remainder >= 0:
                 after[size.remainder] += count
+
+
+@kernel_part
+def _second_sizes(pieces: Pieces, k: int, before: Floats, after: Floats) -> None:
+    """Write the numbers of the pieces at the second trip of the loop of a cut."""
+    for x in range(pieces.size_count[k + 1]):
+        after[x] = 0.0
+    for x in range(pieces.size_count[k]):
+        size, count = pieces.size[k, x], before[x]
+        if size.full > 1.0:
+            after[0] += count
+        elif size.full == 1.0 and size.remainder >= 0:
+            after[size.remainder] += count
 
 
 @kernel_part

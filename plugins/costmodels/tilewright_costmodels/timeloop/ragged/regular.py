@@ -13,6 +13,7 @@ Here f is `remainder_full` = 0, and p is `remainder_partial` = 1.
     free        F P + R f = 2 * 2 + 1 * 0       R p = 1 * 1                 [0 1] [2 3] [4 5] [6 7] [8]
     at zero     F + R min(1, f) = 2 + 0         R (1 - min(1, f)) = 1       [0 1] [4 5] [8]
     advances    F (P - 1) + R max(0, f - 1)     R p min(1, f) = 0           [2 3] [6 7]
+    second      F + R min(1, max(0, f - 1))     R p (f = 1) = 0             [2 3] [6 7]
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from tilewright.compiled import Index, kernel_call, kernel_part
 from tilewright.mapspace.rules.scratch import Scratch
 from tilewright_costmodels.timeloop.ragged.irregular import count_any_pieces, cut_irregular, is_free
-from tilewright_costmodels.timeloop.ragged.tables import BEFORE, PLAIN, UNMOVED, Pieces, Query, Selection
+from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, PLAIN, SECOND, UNMOVED, Pieces, Query, Selection
 from tilewright_costmodels.timeloop.tables import Hardware
 
 
@@ -85,7 +86,9 @@ def _cut(pieces: Pieces, level: int, s: int, d: int, temporal: bool, loop: int, 
 @kernel_part
 def mode_of(d: int, selection: Selection) -> int:
     """Return the mode in which dimension `d` is counted for a selection of tiles."""
-    if d == selection.dimension or selection.mode == PLAIN:
+    if d == selection.dimension:
+        return ADVANCE if selection.mode == SECOND else selection.mode
+    if selection.mode == PLAIN or selection.mode == SECOND:
         return selection.mode
     return UNMOVED if selection.unmoved_only else PLAIN
 
@@ -120,7 +123,7 @@ def count_pieces(pieces: Pieces, query: Query, d: int, last: int, list_sizes: bo
     # outside `free_end` all cuts are free (temporal ones if not `all_instances`); inside `end` all
     # are at zero
     end = last
-    if mode != UNMOVED:
+    if mode != UNMOVED and mode != SECOND:
         end = Index(max(free_end + (mode != PLAIN), spatial_end))
     shared_cut = pieces.first_cut[movement.shared_from, d]
     if spatial_end > shared_cut and not (all_instances and query.relevant):
@@ -130,6 +133,7 @@ def count_pieces(pieces: Pieces, query: Query, d: int, last: int, list_sizes: bo
     full, remainder, followed = before.full_count, before.count - before.full_count, 0.0
     if not all_instances:
         full, remainder = before.temporal_full, before.temporal_count - before.temporal_full
+    first_full = False
     for k in range(free_end, end):
         cut = pieces.cut[k]
         trips, remainder_full, remainder_partial = cut.trips, cut.remainder_full, cut.remainder_partial
@@ -141,7 +145,12 @@ def count_pieces(pieces: Pieces, query: Query, d: int, last: int, list_sizes: bo
             full = remainder if remainder_full == 1.0 and remainder_partial == 0.0 else 0.0
             followed = remainder if remainder_full == 1.0 and remainder_partial > 0.0 else 0.0
             remainder = remainder if remainder_full == 0.0 else 0.0
-        elif mode != PLAIN and mode != UNMOVED and cut.temporal and cut.loop == limit:
+        elif mode == SECOND and cut.temporal and cut.loop >= limit:
+            # the first trip is full, too
+            first_full = True
+            full += remainder if remainder_full > 1.0 else 0.0
+            remainder *= remainder_partial if remainder_full == 1.0 else 0.0
+        elif (mode == ADVANCE or mode == BEFORE) and cut.temporal and cut.loop == limit:
             full = full * (trips - 1.0) + remainder * max(0.0, remainder_full - 1.0)
             remainder = remainder * remainder_partial * any_full
         else:
@@ -159,6 +168,7 @@ def count_pieces(pieces: Pieces, query: Query, d: int, last: int, list_sizes: bo
         pieces.found[d, 0].iterations, pieces.found[d, 0].count = full_size, full
         pieces.found[d, row].iterations = remainder_size
         pieces.found[d, row].count = remainder if remainder_size < full_size else full + remainder
+        pieces.found[d, 0].next, pieces.found[d, row].next = full_size, full_size if first_full else remainder_size
         totals.sizes = row + (pieces.found[d, row].count > 0.0)
     return (
         full + remainder,

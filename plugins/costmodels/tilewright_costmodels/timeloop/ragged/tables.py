@@ -27,6 +27,7 @@ These pieces inside cut 1 count, if `limit` is the loop of cut 1 (see the modes)
     BEFORE           [0  1]       [4  5]
     ADVANCE                [2  3]       [6  7]
     UNMOVED                                    [8]        the loop has one trip here
+    SECOND                 [2  3]       [6  7]            the loop is at its second trip
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ from tilewright_costmodels.timeloop.tables import Tables
 
 NO_INDEX = integer(-1)
 """Index of a missing loop or dimension."""
-PLAIN, ADVANCE, BEFORE, UNMOVED = map(integer, range(4))
+PLAIN, ADVANCE, BEFORE, UNMOVED, SECOND = map(integer, range(5))
 """Modes of `Query`.
 
 PLAIN counts all pieces. ADVANCE counts those to which the loop `limit` advances, BEFORE the pieces before them. UNMOVED
-counts pieces for which no loop of the dimension, from `limit` inwards, advances."""
+counts pieces for which no loop of the dimension, from `limit` inwards, advances. SECOND counts those for which all of
+these loops do, at their second trips."""
 
 
 class Movement(NamedTuple):
@@ -68,7 +70,8 @@ class Selection(NamedTuple):
 
     mode: int
     """PLAIN: all loops that move the tensor are free. ADVANCE: those outside the loop `limit` are free, and it
-    advances. BEFORE: the tiles that precede those of ADVANCE."""
+    advances. BEFORE: the tiles that precede those of ADVANCE. SECOND: the same, if all loops inside `limit` that move
+    the tensor precede it with their second trips (see `traffic`)."""
     limit: int
     """Row of the loop in `Pieces.loop`; with PLAIN, more than all rows."""
     dimension: int
@@ -76,7 +79,7 @@ class Selection(NamedTuple):
     unmoved_only: bool
     """Count only tiles for which no loop inside `limit` that moves the tensor advances."""
     shifted: int
-    """Count only words that a tile shares with itself `shift` iterations of this dimension later (NO_INDEX: all words)."""
+    """Count only words that a tile shares with the next one, `shift` iterations of this dimension later (NO_INDEX: 0)."""
     shift: float
     """How many iterations later."""
 
@@ -86,7 +89,7 @@ class Query(NamedTuple):
 
     movement: Movement
     mode: int
-    """PLAIN, ADVANCE, BEFORE or UNMOVED."""
+    """PLAIN, ADVANCE, BEFORE, UNMOVED or SECOND."""
     limit: int
     """Temporal loops outside this one are free, those inside it at zero; `mode` decides about the loop itself."""
     relevant: bool
@@ -126,7 +129,8 @@ class Pieces(NamedTuple):
     unicast: Bools
     """[T, S]: whether a spatial slot serves sub-clusters separately."""
     found: Records
-    """[D, Y]: result of `count_pieces`: iterations of each size, and number of pieces."""
+    """[D, Y]: result of `count_pieces`: iterations of each size, and number of pieces; `next`: iterations of the piece at
+    the first trips of the next step, at least, with SECOND."""
     totals: Records
     """[D]: number of sizes; number of pieces; their iterations, and those of the smallest piece;
     index of the size at hand."""
@@ -176,7 +180,7 @@ def pieces_of(tables: Tables) -> Pieces:
     whole["full"] = whole["remainder"] = tables.rules.sizes
     whole["count"] = whole["spatial_count"] = whole["temporal_count"] = 1.0
     whole["last_temporal"], whole["spatial_end"] = NO_INDEX, first_cut[0]
-    found = records((dims, max_sizes), iterations=float, count=float)
+    found = records((dims, max_sizes), iterations=float, count=float, next=float)
     totals = records(dims, sizes=int, count=float, iterations=float, smallest=float, current=int)
     found["iterations"][:, 0] = found["count"][:, 0] = totals["sizes"] = 1  # dimensions with one iteration keep this
     return Pieces(

@@ -36,6 +36,7 @@ from tilewright_costmodels.timeloop.ragged.tables import (
     BEFORE,
     NO_INDEX,
     PLAIN,
+    SECOND,
     UNMOVED,
     Movement,
     Pieces,
@@ -234,15 +235,12 @@ def _staying_words(
         step_shift = int(projection[d].displacement * loop.step)
         shift, step_sum = step_shift - step_sum, step_sum + step_shift
         is_windowed, is_relevant, counts = projection[d].windowed != 0, info.relevant_bits >> d & 1, True
+        credited = p != c and overlaps and (shift == 0 or (shift == c_advance and c_overlaps))
+        credited &= pieces.regular[d] or not relevant_passed >> d & 1
         if p == c:
             c_advance, overlaps = shift, is_windowed
             c_overlaps = counts = is_windowed and _may_overlap(pieces, projection, movement.stop, d, float(loop.step))
             mode, dimension, step = BEFORE, int(d), float(loop.step)
-        elif overlaps and shift == 0:
-            pass
-        elif overlaps and shift == c_advance:
-            counts = c_overlaps
-            dimension, step = int(loops[Index(c)].dimension), float(loops[Index(c)].step)
         elif unmoved and not is_relevant:
             unmoved_only = True
         elif unmoved and is_windowed and not relevant_passed >> d & 1:
@@ -254,16 +252,21 @@ def _staying_words(
             unmoved &= pieces.can_stay[Index(p)]
             # steps of c do not undo shifts along other coordinates
             overlaps &= projection[d].group == group
-        if counts:
-            selection = Selection(mode, p, advancing, unmoved_only, dimension, step)
-            words = _distinct_words(pieces, tensors, movement, selection)
-            if words < 0.0:  # some loop inside always advances, for all further p as well
-                unmoved = False
-            elif words > 0.0:
-                if p != c:  # p advances, so the other dimensions repeat as often as outside p
-                    times_sent, times_received = _repetitions(pieces, tensors, movement, p, advancing)
-                staying_sent = staying_sent + words * times_sent
-                staying_received = staying_received + words * times_received
+        for way in range(2):  # tiles that no loop inside moved; those that all loops inside moved
+            if counts if way == 0 else credited:
+                if way > 0:
+                    mode, unmoved_only, dimension, step = SECOND, False, NO_INDEX, 0.0
+                    if shift != 0:
+                        dimension, step = int(loops[Index(c)].dimension), float(loops[Index(c)].step)
+                selection = Selection(mode, p, advancing, unmoved_only, dimension, step)
+                words = _distinct_words(pieces, tensors, movement, selection)
+                if words < 0.0:  # some loop inside always advances, for all further p as well
+                    unmoved = False
+                elif words > 0.0:
+                    if p != c:  # p advances, so the other dimensions repeat as often as outside p
+                        times_sent, times_received = _repetitions(pieces, tensors, movement, p, advancing)
+                    staying_sent = staying_sent + words * times_sent
+                    staying_received = staying_received + words * times_received
     return staying_sent, staying_received
 
 
@@ -307,7 +310,8 @@ def _distinct_words(pieces: Pieces, tensors: Tensors, movement: Movement, select
         rest_of_group = rest_of_group * count + of_d.coefficient * (iterations - count) * count_of_group
         count_of_group *= count
         if of_d.ends_group:
-            if of_d.one_coordinate and smallest_side >= 0.0:
+            one_box = selection.mode != SECOND or of_d.group == OWN_COORDINATE
+            if of_d.one_coordinate and one_box and smallest_side >= 0.0:
                 product *= count_of_group + rest_of_group
             elif count_of_group > 0.0:
                 product *= window_words(pieces, tensors, movement, selection, of_d.group)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part, truth
 from tilewright_costmodels.timeloop.multicast import hash_bits
 from tilewright_costmodels.timeloop.ragged.regular import count_pieces, mode_of
-from tilewright_costmodels.timeloop.ragged.tables import NO_INDEX, PLAIN, Movement, Pieces, Query, Selection
+from tilewright_costmodels.timeloop.ragged.tables import NO_INDEX, PLAIN, SECOND, Movement, Pieces, Query, Selection
 from tilewright_costmodels.timeloop.tables import Tensors
 
 ZERO, YES = integer(0), truth(True)
@@ -172,8 +172,11 @@ def _fraction_of_any_loops(pieces: Pieces, tensors: Tensors, movement: Movement,
 
 @kernel_call
 def window_words(pieces: Pieces, tensors: Tensors, movement: Movement, selection: Selection, group: int) -> float:
-    """Return the words of all selected boxes along the coordinates of one group, over all combinations of pieces."""
-    tensor = movement.tensor
+    """Return the words of all selected boxes along the coordinates of one group, over all combinations of pieces.
+
+    With SECOND, these are words that two boxes share: that of the second trips, and the next one, `shift` iterations later.
+    """
+    tensor, two_boxes = movement.tensor, selection.mode == SECOND
     projection = tensors.projection[tensor]
     for d in range(len(projection)):
         if projection[d].group == group:
@@ -183,16 +186,21 @@ def window_words(pieces: Pieces, tensors: Tensors, movement: Movement, selection
     for d in range(len(projection)):
         pieces.totals[d].current = 0
     while more:
-        words = side = 1.0
+        words = side = next_side = 1.0
         for t in range(tensors.start[tensor], tensors.start[tensor + 1]):
             term = tensors.term[t]
             if projection[term.dimension].group == group:
-                iterations = pieces.found[term.dimension, pieces.totals[term.dimension].current].iterations
-                moved = selection.shift if term.dimension == selection.shifted else 0.0
+                d = Index(term.dimension)
+                piece = pieces.found[d, pieces.totals[d].current]
+                iterations, following = piece.iterations, piece.next
+                if two_boxes and d == selection.dimension:  # a piece that the loop advances from is full
+                    iterations, following = pieces.cut[pieces.first_cut[movement.stop, d]].full, iterations
+                moved = selection.shift if d == selection.shifted else 0.0
                 side += term.coefficient * (iterations - 1.0 - moved)
+                next_side += term.coefficient * (following - 1.0)
                 if term.last:
-                    words *= max(0.0, side)
-                    side = 1.0
+                    words *= max(0.0, min(side, next_side) if two_boxes else side)
+                    side = next_side = 1.0
         for d in range(len(projection)):
             if projection[d].group == group:
                 words *= pieces.found[d, pieces.totals[d].current].count
