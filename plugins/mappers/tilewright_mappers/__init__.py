@@ -268,7 +268,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
                 "gap_by_undercounting": "bounds count too few words of sliding windows or forwarding; no option closes the gap",
                 "gap_by_rounding": "mappings that differ by rounding alone are not told apart; no option closes the gap",
             },
-            proof_version=5,  # 1 to 3 could prove too high a bound: see "Versions" in docs/optimal.md
+            proof_version=6,  # 1 to 3 could prove too high a bound: see "Versions" in docs/optimal.md
         ),
         MapperSpec(
             name="timeloop_random",

@@ -216,6 +216,22 @@ def test_the_picture_of_equal_boxes() -> None:
         assert interpreted(path)(pieces, tables.tensors, movement, group) == 13 / 16
 
 
+@pytest.mark.parametrize(
+    ("sizes", "cuts", "words"),
+    [
+        ((4, 3), [(0, 2, True), (1, 2, True)], [3, 1, 1, 1]),  # the tile before is 2 .. 3, and the next one 2 .. 4
+        ((4, 3), [(1, 2, True), (0, 2, True)], [3, 2, 1, 1]),  # the short tile 2 .. 3 after 2 .. 4 costs nothing
+        ((5, 4), [(0, 4, True), (1, 2, True), (0, 2, True)], [3, 2, 0, 2, 0, 2]),  # at last P has one trip: 6 .. 7 after 4 .. 5
+        ((5, 3), [(0, 2, True), (1, 2, True)], [3, 1, 1, 1, 1, 0]),
+    ],
+)
+def test_words_after_a_short_tile(sizes: tuple[int, int], cuts: list[tuple[int, int, bool]], words: list[int]) -> None:
+    """A step counts all words that the tile before did not have, however short that was."""
+    pieces, tables = cut_as({"P": sizes[0], "R": sizes[1]}, ["P + R"], cuts)
+    movement = Movement(0, 1, 0, True, 1)
+    assert interpreted(_moved_words)(pieces, tables.tensors, movement, len(cuts) - 1, True) == (sum(words), sum(words))
+
+
 def test_the_picture_of_moving_tiles() -> None:
     for cuts, c, times in (([(0, 4, True), (2, 1, True)], 0, 1), ([(2, 1, True), (0, 4, True)], 1, 5)):
         pieces, tables = cut_as({"A": 9, "B": 3, "C": 5}, ["A", "B"], cuts)

@@ -95,7 +95,7 @@ def problem_arrays(problem: Problem, ragged: bool) -> ProblemArrays:
         union_start=ints(union_start),
         union_stride=ints(union_stride),
         union_values=for_kernel(np.concatenate(union_tables)),
-        min_distinct=for_kernel(np.where(ragged_window, 0.0, min_distinct)),
+        min_distinct=for_kernel(np.array(min_distinct, np.float64)),
     )
 
 

@@ -410,8 +410,14 @@ class SearchInstance:
     def _delivers(self, t: int, outer: int, inner: int) -> bool:
         """Return whether an entry delivers every distinct word of a tensor to another one (Lemma 10).
 
-        Both entries keep the tensor. The exceptions are words that neighbours may forward and whose numbers are averages.
+        Both entries keep the tensor. The exceptions are words whose numbers are averages: neighbours may forward them, or
+        sub-clusters have equal boxes of ragged windows.
         """
+        if self.problem.ragged_window[t]:
+            between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
+            windows = self.problem.window_index[t][self.open_trips[between].any(axis=0)]
+            if any(np.count_nonzero(windows == window) > 1 for window in windows[windows >= 0]):
+                return False
         if self.problem.ragged and self.costs.forwarding and inner == len(self.always):
             return False
         return not any(self._averages(t, s) for s in self._forwarding_slots(t, outer, inner))
@@ -447,15 +453,21 @@ class SearchInstance:
         for t in map(int, np.flatnonzero(~self.problem.unmodelled)):
             keepers = [*np.flatnonzero(self.always[:, t]).tolist(), len(self.always)]
             for outer, inner in itertools.pairwise(keepers):
-                if outer >= entry or not self._delivers(t, outer, inner):
+                if outer >= entry or not self._delivers(t, outer, inner) or self._uneven(t, outer):
                     continue
                 m, output = relaxation.memory[outer, t], self.problem.output[t]
                 (written if output else read)[m] += words[m, t] / instances[outer]
-                if inner < entry and not output and not self._forwarding_slots(t, outer, inner):
+                uneven = inner < entry and self._uneven(t, inner)
+                if inner < entry and not output and not uneven and not self._forwarding_slots(t, outer, inner):
                     m = relaxation.memory[inner, t]
                     written[m] += words[m, t] / instances[inner]
         shares = read / self.read_bandwidth, written / self.write_bandwidth, (read + written) / self.shared_bandwidth
         return float(np.max(shares))
+
+    def _uneven(self, t: int, entry: int) -> bool:
+        """Return whether the busiest instance of a memory may move fewer words of ragged windows than the average one."""
+        outside = (s for s in self.space.spatial_slots if self.space.slots[s].entry < entry)
+        return bool(self.problem.ragged_window[t] and any(self.open_trips[s].any() for s in outside))
 
     def _may_forward(self, t: int, slot: int) -> bool:
         """Return whether a window may be unrolled in a slot, so that neighbours may forward its words."""
@@ -515,7 +527,7 @@ class SearchInstance:
             read_value_pj[t] = min(read_pj[relaxation.memory[e, t], t] for e in maybe)
             update_value_pj[t] = min(update_pj[relaxation.memory[e, t], t] for e in maybe)
             next_is_outermost[t] = maybe == [0]
-            if maybe == [sure]:
+            if maybe == [sure] and not self._uneven(t, sure):
                 m = relaxation.memory[sure, t]
                 limits = self.write_bandwidth if problem.output[t] else self.read_bandwidth
                 cycles_per_value[t] = self.moved_words[m, t] / limits[m] if self.costs.cycles else 0.0

@@ -6,7 +6,9 @@ nearest one inside that keeps it. Let `c` be the innermost temporal loop that mo
 those of all tiles, with the temporal loops down to c free, less two terms:
 
   1. For each loop p outside c, the tiles that stay in place when p advances: neither p nor a loop inside p moves them.
-  2. The overlap with the previous tile, where it is credited (see `tile_reuse`).
+  2. The overlap with the previous tile, where it is credited (see `tile_reuse`). The previous tile is that of the second
+     trips of all loops inside, as Timeloop visits them. It has its own size, so a short one leaves fewer words (SECOND).
+     If none of these loops advances, it is that of term 1; if only some do, nothing is credited.
 
 Spatial loops are free if all instances are counted, and at zero for the first instance, which is
 the busiest. They are also at zero where sub-clusters share deliveries, because the first

@@ -57,11 +57,11 @@ class ProblemArrays(NamedTuple):
     windowed_output: Bools
     """[T]: an output with windows or holes, so that its first reads are rounded (Lemma 4)."""
     ragged_window: Bools
-    """[T]: an operand with ragged windows; only the reads of compute units are counted (Lemma 13)."""
+    """[T]: an operand with ragged windows; only the reads of compute units and distinct values are counted (Lemma 13)."""
     values: Floats
     """[T]: values of the tensor."""
     min_distinct: Floats
-    """[T]: distinct values of the tensor, a lower bound; 0 for ragged windows."""
+    """[T]: distinct values of the tensor, a lower bound."""
     union_start: Ints
     """[P]: start of the coordinate's table in `union_values`."""
     union_stride: Ints
