@@ -221,7 +221,7 @@ def test_the_picture_of_equal_boxes() -> None:
     [
         ((4, 3), [(0, 2, True), (1, 2, True)], [3, 1, 1, 1]),  # the tile before is 2 .. 3, and the next one 2 .. 4
         ((4, 3), [(1, 2, True), (0, 2, True)], [3, 2, 1, 1]),  # the short tile 2 .. 3 after 2 .. 4 costs nothing
-        ((5, 4), [(0, 4, True), (1, 2, True), (0, 2, True)], [3, 2, 0, 2, 0, 2]),  # at last P has one trip: 6 .. 7 after 4 .. 5
+        ((5, 4), [(0, 4, True), (1, 2, True), (0, 2, True)], [3, 2, 0, 2, 0, 2]),  # 6 .. 7 after 4 .. 5
         ((5, 3), [(0, 2, True), (1, 2, True)], [3, 1, 1, 1, 1, 0]),
     ],
 )

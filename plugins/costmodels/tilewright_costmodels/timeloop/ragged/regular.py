@@ -23,7 +23,16 @@ import numpy as np
 from tilewright.compiled import Index, kernel_call, kernel_part
 from tilewright.mapspace.rules.scratch import Scratch
 from tilewright_costmodels.timeloop.ragged.irregular import count_any_pieces, cut_irregular, is_free
-from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, PLAIN, SECOND, UNMOVED, Pieces, Query, Selection
+from tilewright_costmodels.timeloop.ragged.tables import (
+    ADVANCE,
+    BEFORE,
+    PLAIN,
+    SECOND,
+    UNMOVED,
+    Pieces,
+    Query,
+    Selection,
+)
 from tilewright_costmodels.timeloop.tables import Hardware
 
 
