@@ -3,6 +3,7 @@
 `PYTHONPATH=tests python -m support.executed 100000` tries as many.
 """
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -32,6 +33,24 @@ DATA = Path(__file__).parents[2] / "data"
 @given(ragged(plain=True))
 def test_all_is_as_executed_where_tiles_are_equal_or_disjoint(case: Case) -> None:
     assert list(unequal(case)) == []
+
+
+@given(ragged())
+def test_memories_deliver_each_distinct_word_of_an_operand(case: Case) -> None:
+    """Lemma 10 of docs/optimal_proof.md, unless two dimensions of a window are unrolled."""
+    problem, _, mapping = case
+    _, found = both(case)
+    points = np.array(list(itertools.product(*map(range, problem.sizes))))
+    unrolled = {loop.dimension for loop in mapping.loops() if loop.spatial}
+    for tensor in problem.tensors:
+        if tensor.is_output or any(len(unrolled & set(rank.terms)) > 1 for rank in tensor.projection):
+            continue
+        ranks = [[rank.terms.get(name, 0) for name in problem.dimension_names] for rank in tensor.projection]
+        words = points @ np.array(ranks, dtype=np.int64).reshape(-1, len(problem.sizes)).T
+        for level in found.levels:
+            row = level.tensors.get(tensor.name)
+            if row is not None and row.reads:
+                assert (row.reads + 0.5) * row.instances >= len(np.unique(words, axis=0)), (tensor.name, level.name)
 
 
 @given(ragged(), st.booleans())
