@@ -9,14 +9,23 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 from tilewright.application.exploration.bounds import least, least_of_workload
-from tilewright.application.exploration.families import Family, Known, Shared, Sharing, Side, coarse, families, shared
+from tilewright.application.exploration.families import (
+    Family,
+    Known,
+    Shared,
+    Sharing,
+    Side,
+    Stage,
+    coarse,
+    families,
+    shared,
+)
 from tilewright.application.exploration.joint import map_together
 from tilewright.application.exploration.pace import Pace
 from tilewright.application.exploration.records import (
@@ -25,9 +34,9 @@ from tilewright.application.exploration.records import (
     ExploredPoint,
     FoundLayer,
     LayerRecord,
-    behind,
     first_of_equals,
     front,
+    least_means,
     machine_key,
     memory_bits,
     method_of,
@@ -117,9 +126,9 @@ class Exploration:
         for family in self.families.values():
             self.machines |= family.members
         self._side = lru_cache(SIDES)(self._side_of)
-        self.sharing = Sharing(self.configuration, 0.0, 0.0, 0.0)
-        self.refined_tasks: set[Task] = set()
-        """Tasks whose results under `refined` were seen in the store; results stay there."""
+        self.sharing = Sharing(self.configuration, 0.0, 0.0)
+        self.done: set[tuple[Task, str]] = set()
+        """Tasks with the method of a stage whose results were seen in the store; results stay there."""
         if sharing is not None and self.families:
             self.sharing = sharing
             data = data | {"families": of_data([self.space.to_data(), self.asked])}
@@ -144,8 +153,9 @@ class Exploration:
             method=method,
             methods=FrozenDict(data),
         )
-        self.refined = of_data([self.record.method, "refined"])
-        """Method of the searches up to the gap asked for."""
+        self.stages = self.sharing.stages
+        self.methods = {stage.machines: of_data([self.record.method, stage.machines]) for stage in self.stages}
+        """Methods of stages in the store."""
         self.store.begin(self.record, {key: distinct.problem for key, distinct in self.distinct.items()})
         searches = [LayerSearch(distinct, self.configuration) for distinct in self.distinct.values()]
         self.observer = RunObserver(observed(searches, self.space.name))
@@ -158,7 +168,10 @@ class Exploration:
         """The lost cluster, where that is why."""
         self.early: list[ExploredPoint] = []
         """The finished points of a group, until all of it are."""
-        self.pace = Pace(self.asked, len(self.distinct))
+        self.firsts = {(family.key, problem) for family in self.families.values() for problem in self.distinct}
+        """First searches of families."""
+        self.searched_firsts = 0
+        self.pace = Pace(shares=bool(self.firsts))
         self.best: list[ExploredPoint] = []
         """The front of what was found."""
 
@@ -312,8 +325,8 @@ class Exploration:
             if self._known(best) is None:
                 self.store.keep_machine(family.key, family.best)
                 now[best] = self._search_of(search.distinct, self.sharing.first, family.best)
-            elif (near := self._shared(task, family, search)) is not None and near.is_near(self.sharing.shared_gap):
-                yield task, self._keep_shared(task, near)
+            elif (near := self._shared(task, family, search)) is not None and near.is_near(self.sharing.shared_gap):  # fmt: skip
+                yield task, self._keep_shared(task, near, self.stages[0] if self.stages else None)
                 continue
             elif first == task or self._known(first) is not None:
                 now[task] = search
@@ -321,7 +334,10 @@ class Exploration:
                 self.store.keep_machine(first[0], family.members[first[0]])
                 now[first] = self._search_of(search.distinct, self.sharing.first, family.members[first[0]])
             begun.add(best)
-        yield from self._search(now)
+        for task, found in self._search(now):
+            if self.stages:
+                self.store.keep(*task, self.methods[self.stages[0].machines], found)
+            yield task, found
 
     def _search_of(
         self, distinct: DistinctProblem, way: RunConfiguration, machine: Architecture, start: Loops | None = None
@@ -339,11 +355,15 @@ class Exploration:
                 and layer.cycles is not None
                 and (loops := layer.loops())
             ):
-                asked = self.sharing.gap if self._is_refined((key, task[1])) else self.sharing.first_gap
-                proved = (layer.lower_bound or 0.0) * (1 + asked)
+                of_stages = [stage for stage in self.stages if self._is_done((key, task[1]), stage)]
+                asked = of_stages[-1].gap if of_stages else self.sharing.gap
+                low = layer.lower_bound
+                if self.stages and not of_stages:
+                    low = None  # it is that of another machine
+                proved = (low or 0.0) * (1 + asked)
                 left = max(1.0, layer.value(self.record.objective) / proved) if proved else 1.0
                 side = partial(self._side, key, task[1])
-                known.append(Known(machine, loops, layer.lower_bound, left, layer.shared_from or machine.name, side))
+                known.append(Known(machine, loops, low, left, layer.shared_from or machine.name, side))
         return shared(search, known)
 
     def _side_of(self, machine: str, problem: str) -> Side:
@@ -351,74 +371,86 @@ class Exploration:
         space, _, evaluator = bound(search.distinct, search.configuration)
         return Side.of(space, evaluator)
 
-    def _keep_shared(self, task: Task, near: Shared) -> FoundLayer:
-        """Store a result of other machines, joined with the earlier one; return it."""
+    def _keep_shared(self, task: Task, near: Shared, stage: Stage | None = None) -> FoundLayer:
+        """Store a result of other machines, joined with the earlier one, and whether a stage is done with it; return it."""
         new, old = FoundLayer.of(near.layer), self._known(task)
         assert new is not None, "it was not interrupted"
         if near.machine_name != self.families[task[0]].members[task[0]].name:
             new = new.model_copy(update={"shared_from": near.machine_name})
         new = new if old is None else old.joined(new, self.record.objective)
         self.store.keep(*task, self.record.method, new, replace=True)
+        if stage is not None and near.is_near(stage.gap):
+            self.store.keep(*task, self.methods[stage.machines], new)
         mark_result_found()
         self.searched.add(task)
         return new
 
     def _refine(self) -> bool:
-        """Search the machines that matter up to the gap asked for; return whether all was done.
+        """Search the machines that matter, stage by stage, until no stage has more to search; return whether all was done.
 
-        These are the front, and machines that may be ahead of it by more than the gap. Of each family with several of them
-        the best machine is searched first, then members as in `_next`, from their mappings. Results have a method of their own
-        in the store, and replace the first ones.
+        Results of a stage have a method of their own in the store, and replace earlier ones.
         """
-        if self.sharing.gap >= self.sharing.shared_gap:
-            return True
+        while any([self._has_searched(stage) for stage in self.stages]):  # a stage may change the front
+            pass
+        return not (stop_requested() or self.interrupted)
+
+    def _has_searched(self, stage: Stage) -> bool:
+        """Search all tasks of a stage; return whether there were any."""
         fresh: set[tuple[str, str]] = set()
         """Families and problems with new results."""
-        while not stop_requested() and not self.interrupted:
-            for task in self._open():
+        has_searched = False
+        while not (stop_requested() or self.interrupted):
+            for task in self._open(stage) if fresh else []:
                 family = self.families.get(task[0])
                 if family is not None and (family.key, task[1]) in fresh:
-                    self._share_again(task, family)
-            todo = self._further()
+                    self._share_again(task, family, stage)
+            todo = self._further(stage)
             if not todo:
-                return True
-            fresh = set(self._search_further(todo))
+                return has_searched
+            fresh = set(self._search_further(todo, stage))
+            has_searched = True
             if not fresh:
                 time.sleep(POLL_SECONDS)  # searches of another program
         return False
 
-    def _share_again(self, task: Task, family: Family) -> None:
+    def _share_again(self, task: Task, family: Family, stage: Stage) -> None:
         """Store the result on a member of a family that has new results."""
         search = self._search_of(self.distinct[task[1]], self.sharing.first, self.machines[task[0]])
         near = self._shared(task, family, search)
         if near is not None:
-            new = self._keep_shared(task, near)
-            if near.is_near(self.sharing.gap):
-                self.store.keep(*task, self.refined, new)
+            self._keep_shared(task, near, stage)
 
-    def _further(self) -> dict[Task, LayerSearch]:
-        """Return the next searches up to the gap asked for, from the mappings that are known; none are left if it is empty."""
-        tasks = self._open()
-        of_family = Counter(
-            self.families[machine].key for machine in {machine for machine, _ in tasks if machine in self.families}
-        )
+    def _further(self, stage: Stage) -> dict[Task, LayerSearch]:
+        """Return the next searches of a stage, from the mappings that are known; none are left if it is empty.
+
+        Of each family and problem it is one: on the best machine, on the first member that is as good as an open one of its
+        size, or on that one.
+        """
         todo: dict[Task, LayerSearch] = {}
-        for machine, problem in tasks:
+        begun: set[Task] = set()
+        for machine, problem in self._open(stage):
             members = {machine: self.store.architecture(machine)}
-            if (family := self.families.get(machine)) is not None:
+            family = self.families.get(machine)
+            if family is not None:
                 first = family.first_like(machine)
                 members = {first: family.members[first]} | members
-                if of_family[family.key] > 1:
+                if stage.machines == "others":
                     members = {family.key: family.best} | members
-            key, where = next((key, where) for key, where in members.items() if not self._is_refined((key, problem)))
+            group = machine if family is None else family.key, problem
+            if group in begun:
+                continue
+            begun.add(group)
+            key, where = next(
+                (key, where) for key, where in members.items() if not self._is_done((key, problem), stage)
+            )
             known = self._known((key, problem))
             start = None if known is None else known.loops()
-            todo[key, problem] = self._search_of(self.distinct[problem], self.configuration, where, start)
+            todo[key, problem] = self._search_of(self.distinct[problem], stage.configuration, where, start)
         return todo
 
-    def _search_further(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[str, str]]:
-        """Search up to the gap asked for; yield the family, or else the machine, and the problem of each result."""
-        for count, (task, found) in enumerate(self._search(todo, self.refined), 1):
+    def _search_further(self, todo: Mapping[Task, LayerSearch], stage: Stage) -> Iterator[tuple[str, str]]:
+        """Search at a stage; yield the family, or else the machine, and the problem of each result."""
+        for count, (task, found) in enumerate(self._search(todo, self.methods[stage.machines]), 1):
             old = self._known(task)
             if found.reason is None:
                 found = found if old is None else old.joined(found, self.record.objective)
@@ -427,31 +459,39 @@ class Exploration:
             family = self.families.get(task[0])
             yield task[0] if family is None else family.key, task[1]
 
-    def _is_refined(self, task: Task) -> bool:
-        if task not in self.refined_tasks and self.store.find(*task, self.refined, self.record.objective) is not None:
-            self.refined_tasks.add(task)
-        return task in self.refined_tasks
+    def _is_done(self, task: Task, stage: Stage) -> bool:
+        method = self.methods[stage.machines]
+        if (task, method) not in self.done and self.store.find(*task, method, self.record.objective) is not None:
+            self.done.add((task, method))
+        return (task, method) in self.done
 
-    def _open(self) -> list[Task]:
-        """Return the tasks of machines that matter whose results are wider than the gap asked for, unless they are done."""
+    def _open(self, stage: Stage) -> list[Task]:
+        """Return the tasks of a stage: of each undecided machine the fewest layers whose bounds may decide it.
+
+        A machine of the front is decided if its bound is within the stage's gap of its `mean`. For another one, the mean is that
+        of a machine of the front that is not larger. It is near the front if it costs at most the gap more. The lowest machines
+        are those of the front without such a mean below their own. Where all machines are searched, so are layers wider than
+        twice the gap: a machine may be on the front for its energy or cycles alone.
+        """
         objective = self.record.objective
         points = [point for point in self.store.points(self.record) if point.gap(objective) is not None]
         best = first_of_equals(front(points))
-        ahead = behind(points, best, objective)
         numbers = {point.index for point in best}
-        matter = [
-            point
-            for point, factor in zip(points, ahead, strict=True)
-            if point.index in numbers or factor * PROVED > 1 + self.sharing.gap
-        ]
-        return [
-            (point.machine, layer.problem)
-            for point in matter
-            for layer, found in point.layers
-            if point.machine is not None
-            and not found.is_within(self.sharing.gap, objective)
-            and not self._is_refined((point.machine, layer.problem))
-        ]
+        tasks: list[Task] = []
+        for point, least_mean in zip(points, least_means(points, best, objective), strict=True):
+            mean, is_best = point.mean(objective)[0], point.index in numbers
+            is_near = is_best or mean * PROVED <= least_mean * (1 + stage.gap)
+            is_lowest = is_best and mean * PROVED <= least_mean
+            wanted = {"all": True, "near": is_near, "lowest": is_lowest, "others": not is_best}[stage.machines]
+            if point.machine is None or not wanted:
+                continue
+            aim = mean if is_best else min(mean, least_mean)
+            done = {layer.problem for layer, _ in point.layers if self._is_done((point.machine, layer.problem), stage)}
+            left = point.undecided(aim * PROVED / (1 + stage.gap), stage.gap, objective, done)
+            if stage.machines == "all":
+                left += point.wide(2 * stage.gap, objective, {*done, *left})
+            tasks += [(point.machine, problem) for problem in left]
+        return tasks
 
     def _search(self, todo: Mapping[Task, LayerSearch], method: str | None = None) -> Iterator[tuple[Task, FoundLayer]]:
         """Yield results of the searches that this program could claim, each written to the store before."""
@@ -478,6 +518,7 @@ class Exploration:
             self.store.keep(*tasks[position], method, new)
             mark_result_found()
             self.searched.add(tasks[position])
+            self.searched_firsts += tasks[position] in self.firsts
             yield tasks[position], new
 
     def _try_bounds(self, search: LayerSearch, layer: MappedLayer) -> None:
@@ -497,13 +538,20 @@ class Exploration:
 
     def _tell(self, under_way: float, what: str) -> None:
         hint = SHORTER if self.configuration.constraints.variants else f"--constraints narrows each search, {SHORTER}"
-        told = self.pace.told(self.judged + under_way, len(self.searched), hint)
+        searched = self.searched_firsts if self.firsts else len(self.searched)
+        told = self.pace.told(searched, partial(self._left, under_way), hint)
         if told is not None:
             logging.getLogger("tilewright").warning("note: %s", told)
         if self.watch is not None:
             finished = [point.of(self.record.objective) for point in (*self.best, *self.early)]
             best = min(finished, default=None)
             self.watch(self.judged + under_way, what, best)
+
+    def _left(self, under_way: float) -> float:
+        """Return the number of searches that `pace` counts and that are left."""
+        if self.firsts:
+            return sum(self._known(task) is None for task in self.firsts)
+        return (self.asked - self.judged - under_way) * len(self.distinct)
 
     def _kept(self, point: Point) -> str:
         """The key of its machine, which is in the store then."""

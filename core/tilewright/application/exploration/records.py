@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -266,6 +266,33 @@ class ExploredPoint:
                 sums[number] += layer.count * figure ** (1 / roots)
         return sums[0] ** roots, sums[1] ** roots
 
+    def wide(self, gap: float, objective: Objective, done: Container[str] = ()) -> list[str]:
+        """Return the problems whose results are not within a gap, without those that are done."""
+        return [
+            layer.problem for layer, result in self.layers
+            if layer.problem not in done and not result.is_within(gap, objective)
+        ]  # fmt: skip
+
+    def undecided(self, aim: float, gap: float, objective: Objective, done: Container[str] = ()) -> list[str]:
+        """Return the fewest problems whose bounds, if they rise to the objectives, raise the bound of the mean to an aim.
+
+        All are returned if that is not enough. Problems whose results are within a gap, or that are done, are left out.
+        """
+        power = 1 / sum(objective.powers)
+        low, rises = self.mean(objective)[1] ** power, list[tuple[float, str]]()
+        wide = self.wide(gap, objective, done)
+        for layer, result in self.layers:
+            if layer.problem in wide:
+                rise = result.value(objective) ** power - (result.lower_bound or 0.0) ** power
+                rises.append((layer.count * rise, layer.problem))
+        chosen = list[str]()
+        for rise, problem in sorted(rises, reverse=True):
+            if low >= aim**power:
+                break
+            low += rise
+            chosen.append(problem)
+        return chosen
+
     @property
     def told(self) -> str | None:
         """Reason why there are no figures."""
@@ -292,18 +319,20 @@ def first_of_equals(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...
     return tuple(point for point in points if smallest[point.costs] is point)
 
 
+def least_means(points: Sequence[ExploredPoint], best: Sequence[ExploredPoint], objective: Objective) -> list[float]:
+    """Return for each point the least `mean` of some best ones that are not larger."""
+    costs = np.array([(point.costs[2], point.mean(objective)[0]) for point in best]).reshape(-1, 2)
+    return [float(costs[costs[:, 0] <= point.costs[2], 1].min(initial=math.inf)) for point in points]
+
+
 def behind(points: Sequence[ExploredPoint], best: Sequence[ExploredPoint], objective: Objective) -> list[float]:
     """Return how far each point may be ahead of some best ones: the least factor by which one that is not larger costs more.
 
     Costs are the `mean` of `best`, and its bound at the point. inf: a layer has no bound.
     """
-    costs = np.array([(point.costs[2], point.mean(objective)[0]) for point in best]).reshape(-1, 2)
-    factors = []
-    for point in points:
-        cost = costs[costs[:, 0] <= point.costs[2], 1].min(initial=math.inf)
-        low = point.mean(objective)[1]
-        factors.append(float(cost / low) if low else math.inf)
-    return factors
+    lows = [point.mean(objective)[1] for point in points]
+    costs = least_means(points, best, objective)
+    return [cost / low if low else math.inf for cost, low in zip(costs, lows, strict=True)]
 
 
 def machine_key(architecture: Architecture) -> str:

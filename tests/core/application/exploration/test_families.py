@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.application.exploration.families import Side, best_of, bound_from, families, is_as_good
+from tilewright.application.exploration.families import FIRST_GAP, Side, best_of, bound_from, families, is_as_good
 from tilewright.application.exploration.records import ExploredPoint, FoundLayer, LayerRecord, behind, machine_key
 from tilewright.application.run.network import map_problem
 from tilewright.application.run.search import search
@@ -131,8 +131,10 @@ def test_an_exploration_with_a_gap_shares_searches_and_proves_its_front(tmp_path
         for (_, best), (_, layer) in zip(one.layers, other.layers, strict=True):
             assert layer.lower_bound is not None
             assert layer.lower_bound * (1 - 1e-9) <= best.value(edp) <= layer.value(edp) * (1 + 1e-9)
-    assert all(layer.is_within(0.05, edp) for point in shared.front for _, layer in point.layers)
-    assert shared.behind is not None and shared.behind <= 0.05 * (1 + 1e-7)
+    for point in shared.front:
+        mean, low = point.mean(edp)
+        assert mean <= low * 1.05 * (1 + 1e-7)
+    assert shared.behind is not None and shared.behind <= FIRST_GAP * (1 + 1e-7)
     for point in exact.found:  # areas are unknown, so the front is one for all
         assert min(one.mean(edp)[0] for one in shared.front) <= point.mean(edp)[0] * (1 + shared.behind)
     names = {row["shared_from"] for row in shared.layer_rows()}
@@ -149,6 +151,28 @@ def test_the_mean_of_layers_is_at_most_the_objective_of_totals() -> None:
     assert point.mean(energy)[0] == pytest.approx(point.energy_pj)
     assert behind([point], [point], edp) == pytest.approx([2.0])
     assert behind([point], [replace(point, area_um2=1.0)], edp) == [math.inf]  # that one is larger
+
+
+def test_an_undecided_machine_names_the_fewest_layers_whose_bounds_may_decide_it() -> None:
+    edp = Objective.named("edp")
+
+    def layer(name: str, count: int, root: float, low: float) -> tuple[LayerRecord, FoundLayer]:
+        found = FoundLayer(energy_pj=root, cycles=int(root), lower_bound=low**2)
+        return LayerRecord(problem=name, name=name, count=count, macs=1), found
+
+    # the mean is (4 * 5 + 10 + 20)^2 = 50^2, its bound (4 * 4 + 7 + 20)^2 = 43^2; the rises are 4 and 3
+    layers = layer("often", 4, 5, 4), layer("once", 1, 10, 7), layer("proved", 1, 20, 20)
+    point = ExploredPoint(0, {}, "searched", layers=layers)
+
+    def undecided(aim: float, *done: str) -> list[str]:
+        return point.undecided(aim**2, 0.01, edp, done)
+
+    assert point.mean(edp) == pytest.approx((50.0**2, 43.0**2))
+    assert undecided(43 - 1e-9) == []
+    assert undecided(46) == undecided(47 - 1e-9) == ["often"]
+    assert undecided(48) == undecided(60) == ["often", "once"]
+    assert undecided(46, "often") == ["once"] and undecided(46, "often", "once") == []
+    assert point.wide(0.01, edp) == ["often", "once"] and point.wide(0.6, edp, {"often"}) == ["once"]
 
 
 def test_a_search_returns_its_start_where_nothing_is_better() -> None:
