@@ -149,6 +149,11 @@ def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
         text = f"{' and '.join(users)} have no common home for it; keep it in a part outside of them"
         yield Reason(code="home", where=f"tensor {tensor}", message=text)
         return
+    for layer in group.needs[tensor].keys() - users.keys():
+        if homes[maker] not in group.paths[layer].places:
+            text = f"{layer} adds it outside of its home; keep it in a part outside of both"
+            yield Reason(code="home", where=f"tensor {tensor}", message=text)
+            return
     path = group.paths[maker]
     for index in path.keepers(users[maker])[1:]:
         place, number = path.places[index]
@@ -160,7 +165,7 @@ def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
 
 def is_end(group: GroupMapping, tensor: str) -> bool:
     """Return whether a tensor of the group comes from outside or leaves: it has no maker, or no reader."""
-    return group.maker(tensor) is None or len(group.users[tensor]) < 2
+    return group.maker(tensor) is None or len(group.needs[tensor]) < 2
 
 
 def _ends(group: GroupMapping, tensor: str) -> Iterator[Reason]:
@@ -193,7 +198,7 @@ def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
     if maker is None:
         return
     made = group.paths[maker]
-    for reader in group.users[tensor]:
+    for reader in group.needs[tensor]:
         if reader == maker:
             continue
         read = group.paths[reader]
@@ -280,7 +285,7 @@ def _loops_outside(group: GroupMapping, tensor: str) -> list[tuple[Place, str, b
     Each has its place, its axis, and whether the home keeps rows between its steps. Empty for inputs and final results.
     """
     maker = group.maker(tensor)
-    if maker is None or len(group.users[tensor]) < 2:
+    if maker is None or len(group.needs[tensor]) < 2:
         return []
     layer = next(iter(group.users[tensor]))
     home = home_of(group, layer, tensor)
@@ -297,9 +302,9 @@ def _loops_outside(group: GroupMapping, tensor: str) -> list[tuple[Place, str, b
 
 
 def _windows(group: GroupMapping, tensor: str, axis: str) -> list[Window]:
-    """Return the windows of all readers of a tensor that slide along an axis."""
+    """Return the windows of all layers that read or add a tensor, and that slide along an axis."""
     maker = group.maker(tensor)
-    readers = [layer for layer in group.users[tensor] if layer != maker and layer in group.axes[axis]]
+    readers = [layer for layer in group.needs[tensor] if layer != maker and layer in group.axes[axis]]
     if maker is None or maker not in group.axes[axis]:
         return []
     windows = [window_along(group, tensor, maker, reader, axis) for reader in readers]
@@ -330,7 +335,7 @@ def joined_dimensions(
     group: GroupMapping, tensor: str, maker: str, reader: str
 ) -> tuple[set[tuple[str, str]], set[str]]:
     """Return (maker's, reader's) dimensions that are one coordinate, and the reader's in windows."""
-    users = group.users[tensor]
+    users = group.needs[tensor]
     edge = group.edge_of(tensor)
     ours = group.paths[maker].problem.tensor(users[maker]).projection
     theirs = group.paths[reader].problem.tensor(users[reader]).projection
@@ -509,7 +514,7 @@ def _need(group: GroupMapping, memory: str, tile: TileWords, part: Part, place: 
     for at, branch in enumerate(part.branches):
         alive = 0.0
         for name, words in last:
-            using = [number for number, layers in enumerate(uses) if layers & group.users[name].keys()]
+            using = [number for number, layers in enumerate(uses) if layers & group.needs[name].keys()]
             stays = (len(using) == 1 and repeated) or keeps_halo(group, name) or name in whole
             alive += words if stays or using[0] <= at <= using[-1] else 0.0
         most = max(most, alive + _need(group, memory, tile, branch, (*place, at), repeated))

@@ -74,7 +74,7 @@ def window_along(group: GroupMapping, tensor: str, maker: str, reader: str, axis
     The maker's rows are one dimension. The reader has to read all of them, and words of a part of `sizes` do not slide.
     """
     own, theirs = group.axes[axis][maker], group.axes[axis][reader]
-    ours, others = (_layer(group, layer).tensor(group.users[tensor][layer]) for layer in (maker, reader))
+    ours, others = (_layer(group, layer).tensor(group.needs[tensor][layer]) for layer in (maker, reader))
     stepped = [
         number
         for number, (rank, other) in enumerate(zip(ours.projection, others.projection, strict=True))
@@ -97,7 +97,7 @@ def window_at(group: GroupMapping, tensor: str, maker: str, reader: str, coordin
     if edge is None or edge.sizes is not None:
         return None
     made, read = _layer(group, maker), _layer(group, reader)
-    ours, others = made.tensor(edge.layers[maker]), read.tensor(edge.layers[reader])
+    ours, others = made.tensor(edge.layers[maker]), read.tensor(group.needs[tensor][reader])
     theirs = stepping(read, others, coordinate)
     if theirs is None or list(ours.projection[coordinate].terms.values()) != [1]:
         return None

@@ -20,6 +20,7 @@ from tilewright.application.run.digits import (
     named_digits,
     split_ranks,
 )
+from tilewright.application.run.resident import sums_of
 from tilewright.errors import NotConformableError, Reason, UnknownNameError
 from tilewright.mapspace.group_legality import is_padded, moving_axes
 from tilewright.schema.architecture import Architecture
@@ -160,7 +161,9 @@ class _Shared:
     maker: str | None
     links: tuple[Link, ...]
     reads: tuple[tuple[str, str, str], ...]
-    """Maker, reader and operand of each read."""
+    """Maker, reader and operand of each read. A layer that adds a result reads it in its own result."""
+    added: frozenset[str] = frozenset()
+    """Layers that add the result to their own."""
 
     @property
     def base(self) -> tuple[str, str]:
@@ -176,12 +179,13 @@ class _Joined:
         self.problems = {layer.name: layer.problem for layer in layers}
         self.left_out, self.shared = list[LeftOut](), list[_Shared]()
         self.cuts: Cuts = {}
+        self.sums = {makers: last for makers, last in sums_of(workload).items() if makers <= self.problems.keys()}
         for candidate in (*self._results(layers), *self._inputs(workload)):
             links = [link for shared in self.shared for link in shared.links]
             try:
                 cuts = cuts_of(self.problems, [*links, *candidate.links])
-                for shared in (*self.shared, candidate):
-                    _coordinates(shared, self.problems, cuts)
+                coordinates = [_coordinates(shared, self.problems, cuts) for shared in (*self.shared, candidate)]
+                _check_added([*self.shared, candidate], coordinates)
             except SplitError as error:
                 self.left_out += [LeftOut(*read, reason=str(error)) for read in candidate.reads]
             else:
@@ -198,9 +202,14 @@ class _Joined:
                 if maker not in stated:
                     reads.setdefault(maker, []).append((layer.name, None, "the workload does not state which words"))
             for operand, made in layer.reads.items():
+                makers = frozenset(read.maker for read in made)
                 for read in made:
                     link = self._link(layer, operand, read, made, order)
-                    reads.setdefault(read.maker, []).append((layer.name, operand, link))
+                    if isinstance(link, str) or read.maker == self.sums.get(makers, read.maker):
+                        reads.setdefault(read.maker, []).append((layer.name, operand, link))
+                for maker, last, link in self._added(layer, operand, made):
+                    if last not in [reader for reader, *_ in reads.setdefault(maker, [])]:
+                        reads[maker].append((last, self.problems[last].output.name, link))
         for maker in sorted(reads, key=order.__getitem__):
             users = reads[maker]
             twice = [
@@ -212,7 +221,11 @@ class _Joined:
             told |= {pair: f"{pair[0]} reads it in another operand, too" for pair in twice if pair not in told}
             if not told:
                 links = tuple(link for *_, link in users if isinstance(link, Link))
-                yield _Shared(maker, links, tuple((maker, reader, str(operand)) for reader, operand, _ in users))
+                told_all = tuple((maker, reader, str(operand)) for reader, operand, _ in users)
+                added = frozenset(
+                    reader for _, reader, operand in told_all if operand == self.problems[reader].output.name
+                )
+                yield _Shared(maker, links, told_all, added)
                 continue
             (first, _), cause = next(iter(told.items()))
             self.left_out += [
@@ -226,7 +239,7 @@ class _Joined:
         """Return the words of a read, or why it is no edge."""
         if read.cut is not None:
             return read.cut
-        if len(together) > 1:
+        if len(together) > 1 and frozenset(other.maker for other in together) not in self.sums:
             return f"several layers make {operand}: {', '.join(dict.fromkeys(other.maker for other in together))}"
         if order[read.maker] >= order[layer.name]:
             return f"{read.maker} runs later, so it is an earlier result"
@@ -235,6 +248,17 @@ class _Joined:
         made = Side(read.maker, maker.output.name, read.made or ())
         link = _link_of(f"{layer.name}.{operand}", read, (made, Side(layer.name, operand, read.read or ())))
         return _mismatch(link, self.problems, read) or link
+
+    def _added(self, layer: Layer, operand: str, made: Sequence[Read]) -> Iterator[tuple[str, str, Link | str]]:
+        """Yield the result that the last maker of a sum adds to its own, that maker, and the words of both."""
+        makers = frozenset(read.maker for read in made)
+        last = self.sums.get(makers)
+        if last is None or len(makers) == 1:
+            return
+        rest = makers - {last}
+        before = self.sums.get(rest, next(iter(rest)))
+        reads = {read.maker: read.within(self.problems[read.maker], layer.problem, operand) for read in made}
+        yield before, last, _added_link(reads[before], reads[last], self.problems)
 
     def _inputs(self, workload: Workload) -> Iterator[_Shared]:
         """Yield the inputs that several layers read alike: values of one name, or reads from the same layers outside."""
@@ -264,6 +288,26 @@ class _Joined:
                 self.left_out += [LeftOut(*names, reason=error) for names in told]
             else:
                 yield _Shared(None, (link,), told)
+
+
+def _added_link(read: Read, other: Read, problems: Mapping[str, Problem]) -> Link | str:
+    """Return the words of two results that a layer reads as one operand, or why they do not correspond."""
+    names = dict[str, str]()
+    for ours, theirs in zip(read.read or (), other.read or (), strict=True):
+        if len(ours.terms) == len(theirs.terms) == 1 and [*ours.terms.values()] == [*theirs.terms.values()]:
+            names |= dict(zip(theirs.terms, ours.terms, strict=True))
+    own, made = read.made or (), other.made or ()
+    same = tuple(
+        Index(terms=FrozenDict({names.get(at, ""): c for at, c in i.terms.items()}), offset=i.offset) for i in made
+    )
+    if own != same:
+        return f"{read.maker} and {other.maker} have other coordinates, and are added"
+    sides = (
+        Side(read.maker, problems[read.maker].output.name, own),
+        Side(other.maker, problems[other.maker].output.name, own),
+    )
+    link = _link_of(f"{other.maker} adds {read.maker}", read, sides)
+    return _mismatch(link, problems) or link
 
 
 def _words_of(reads: Sequence[Read]) -> tuple[Any, ...]:
@@ -366,6 +410,21 @@ def _coordinates(shared: _Shared, problems: Mapping[str, Problem], cuts: Cuts) -
     return _Coordinates(users, starts, None)
 
 
+def _check_added(some: Sequence[_Shared], coordinates: Sequence[_Coordinates]) -> None:
+    """Check that a result has the same coordinates where it is added to, and where other layers read it.
+
+    Raises:
+        SplitError: they differ.
+    """
+    made = {
+        shared.maker: own.users[shared.maker] for shared, own in zip(some, coordinates, strict=True) if shared.maker
+    }
+    for shared, own in zip(some, coordinates, strict=True):
+        for layer in shared.added:
+            if any(own.starts.get(layer, ())) or own.users[layer] != made.get(layer, own.users[layer]):
+                raise SplitError(f"{layer} adds {shared.maker} in other coordinates")
+
+
 def _common(digits: Mapping[str, list[Digit]]) -> _Coordinates:
     """Return the coordinates of an input that several layers read."""
     first, *others = digits.values()
@@ -410,7 +469,13 @@ def _built(workload: Workload, layers: Sequence[Layer], architecture: Architectu
     units = dict[tuple[str, int], str]()
     projections = {pair: tuple(rank for *_, rank in own) for pair, own in ranks.items()}
     edges, rows = list[dict[str, Any]](), dict[str, frozenset[tuple[str, str]]]()
-    joined = {(side.layer, side.tensor) for shared in found.shared for link in shared.links for side in link.sides}
+    joined = {
+        (side.layer, side.tensor)
+        for shared in found.shared
+        for link in shared.links
+        for side in link.sides
+        if side.layer not in shared.added
+    }
     used = {f"{name}.{tensor}" for name, tensor in ranks if (name, tensor) not in joined}
     for shared in found.shared:
         coordinates = _coordinates(shared, found.problems, found.cuts)
@@ -429,8 +494,9 @@ def _built(workload: Workload, layers: Sequence[Layer], architecture: Architectu
             projections[layer, tensors[layer]] = tuple(projection)
         name = _edge_name(".".join(shared.base), used)
         starts = {layer: own for layer, own in coordinates.starts.items() if any(own)}
+        tensors = {layer: own for layer, own in tensors.items() if layer not in shared.added}
         edges.append(
-            {"tensor": name, "layers": tensors, "offsets": starts}
+            {"tensor": name, "layers": tensors, "offsets": starts, "added": sorted(shared.added)}
             | ({} if coordinates.sizes is None else {"sizes": coordinates.sizes})
         )
         together = frozenset(_rows(shared, found, ranks))

@@ -156,6 +156,18 @@ def _sums(
     return sums, partners, unknown
 
 
+def sums_of(workload: Workload) -> dict[frozenset[str], str]:
+    """Return the makers of each result that layers read, or of a sum -> the last of them, where nothing else uses it.
+
+    So a sum of several is the result of its last maker, to which it adds the sum before.
+    """
+    sums, partners, unknown = _sums(workload)
+    order = {layer.name: number for number, layer in enumerate(workload.layers)}
+    last = {makers: max(makers, key=order.__getitem__) for makers in sums}
+    twice = {name for name, count in Counter(last.values()).items() if count > 1}
+    return {makers: name for makers, name in last.items() if not makers & (unknown | partners.keys() | twice)}
+
+
 def exchanged(workload: Workload) -> list[frozenset[str]]:
     """Return the tensors of each layer whose words other layers make or read, whether it is known which words or not.
 

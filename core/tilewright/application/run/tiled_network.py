@@ -60,8 +60,13 @@ class TiledPart:
     def keeps(self, maker: str, reader: str) -> bool:
         """Return whether words of one layer stay on chip until another one reads them."""
         users, root = self.mapping.users, self.mapping.tree.entries[0].keep or ()
-        tensors = [name for name, used in users.items() if {maker, reader} <= used.keys()]
-        return any(self.mapping.maker(name) == maker and name not in root for name in tensors)
+        for name, needed in self.mapping.needs.items():
+            if self.mapping.maker(name) == maker and name not in root:
+                if reader in users[name] or any(
+                    self.keeps(other, reader) for other in needed.keys() - users[name].keys()
+                ):
+                    return True
+        return False
 
 
 @dataclass(frozen=True)
@@ -345,7 +350,7 @@ def _apart(group: GroupMapping, tree: dict[str, Any]) -> Iterator[tuple[dict[str
         return
     uses = [set(branch.layers()) for branch in branches]
     kept = [name for entry in group.tree.entries[1:] for name in entry.keep or ()]
-    spans = [[at for at, own in enumerate(uses) if own & group.users[name].keys()] for name in kept]
+    spans = [[at for at, own in enumerate(uses) if own & group.needs[name].keys()] for name in kept]
     start = 0
     for end in range(len(branches)):
         if any(span and span[0] <= end < span[-1] for span in spans):
@@ -374,9 +379,10 @@ def _only(
     edges, renamed = list[dict[str, Any]](), dict[str, str]()
     for edge in data.get("edges", ()):
         layers = {layer: own for layer, own in edge["layers"].items() if layer in names}
-        if len(layers) > 1 or (layers and edge.get("sizes")):
+        added = [layer for layer in edge.get("added", ()) if layer in names and group.maker(edge["tensor"]) in layers]
+        if len(layers) > 1 or added or (layers and edge.get("sizes")):
             offsets = {layer: row for layer, row in edge.get("offsets", {}).items() if layer in names}
-            edges.append(edge | {"layers": layers, "offsets": offsets})
+            edges.append(edge | {"layers": layers, "offsets": offsets, "added": added})
         elif layers:
             renamed[edge["tensor"]] = ".".join(next(iter(layers.items())))
 

@@ -20,6 +20,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.mapping.entries import completed, shortened
 from tilewright.schema.problem import MAX_PARTS, DimensionName, Name, Problem, Size
+from tilewright.schema.read import shape_of
 from tilewright.schema.vector import GroupVector
 from tilewright.values import MisplacedError, Model
 
@@ -40,6 +41,13 @@ class Edge(Model):
     """Words that exist along each coordinate; None: those that the maker writes, or all if no layer makes them."""
     zeros: bool = False
     """Words around those of the maker exist, as zeros: they take room and are read, as those of a layer on its own."""
+    added: tuple[Name, ...] = Field(default=(), max_length=MAX_PARTS)
+    """Layers that add the tensor to their own result, word by word, such as after a residual block. This costs nothing."""
+
+    @model_serializer(mode="wrap")
+    def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave empty new fields out, so that files without them stay as they are."""
+        return {name: value for name, value in handler(self).items() if value or name != "added"}
 
     @model_validator(mode="after")
     def _zeros_exist(self) -> Self:
@@ -260,10 +268,23 @@ class GroupMapping(Printed, FileModel):
         makers = [user for user, name in edge.layers.items() if self._layer(user).tensor(name).is_output]
         if len(makers) > 1:
             raise MisplacedError(f"{' and '.join(makers)} make {edge.tensor}; expected one maker", *at, "layers")
+        for place, layer in enumerate(edge.added):
+            own = self._layer(layer, *at, "added", place).output
+            if not makers or layer in edge.layers or layer in edge.added[:place]:
+                told = f"{layer} cannot add {edge.tensor}: expected a result of the group, and layers that neither make nor read it"
+                raise MisplacedError(told, *at, "added", place)
+            ranks.add(len(own.projection))
+            made = self._layer(makers[0])
+            shapes = [shape_of(problem, problem.output.name) for problem in (made, self._layer(layer))]
+            if shapes[0] != shapes[1]:
+                sizes = " and ".join(" x ".join(map(str, shape)) for shape in shapes)
+                raise MisplacedError(f"{layer} adds {edge.tensor}, but their sizes are {sizes}", *at, "added", place)
         for layer in edge.offsets:
             if layer not in edge.layers:
                 raise MisplacedError(f"{layer} does not use {edge.tensor}", *at, "offsets", layer)
         ranks |= {len(row) for row in (*edge.offsets.values(), *([edge.sizes] if edge.sizes else ()))}
+        if edge.added and any(edge.offsets.get(makers[0], ())):
+            raise MisplacedError(f"{edge.tensor} is added, so its maker has no offset", *at, "offsets", makers[0])
         if len(ranks) > 1:
             raise MisplacedError(f"{edge.tensor} has {sorted(ranks)} coordinates; expected one number", *at)
 
@@ -317,6 +338,14 @@ class GroupMapping(Printed, FileModel):
                 if (problem.name, name) not in joined:
                     users[f"{problem.name}.{name}"] = {problem.name: name}
         return users
+
+    @cached_property
+    def needs(self) -> dict[str, dict[str, str]]:
+        """The group's tensors -> the layers that use each, as in `users`, or add it to their result, whose name is told."""
+        order = list(self.tree.layers())
+        added = {edge.tensor: {layer: self._layer(layer).output.name for layer in edge.added} for edge in self.edges}
+        needs = {tensor: users | added.get(tensor, {}) for tensor, users in self.users.items()}
+        return {tensor: {layer: own[layer] for layer in order if layer in own} for tensor, own in needs.items()}
 
     def edge_of(self, tensor: str) -> Edge | None:
         """Return the edge of a tensor of the group; None if one layer uses it and states nothing of its words."""

@@ -113,7 +113,11 @@ class GroupRun:
         self.group = group
         traces = {name: _trace(group, path, limit) for name, path in group.paths.items()}
         self.traces = traces
-        self.uses = {tensor: list(_uses(group, tensor, traces)) for tensor in group.users}
+        self.uses, self.added = dict[str, list[Use]](), dict[str, list[Use]]()
+        for tensor, users in group.users.items():
+            some = list(_uses(group, tensor, traces))
+            self.uses[tensor] = [use for use in some if use.path.problem.name in users]
+            self.added[tensor] = [use for use in some if use.path.problem.name not in users]
         self.traffic: dict[tuple[str, str], list[MemoryTraffic]] = {}
 
     def examined(self) -> tuple[Execution, list[Reason]]:
@@ -146,6 +150,9 @@ class GroupRun:
                     yield Reason(code="halo", where=f"tensor {tensor}", message=text)
                 elif maker is not None and use is not maker and len(maker.words):
                     yield from _read_early(maker, use, keeps_halo(self.group, tensor), self._is_stored(tensor))
+            for use in self.added[tensor]:
+                assert maker is not None, "a result is added"
+                yield from _read_early(maker, use, keeps_halo(self.group, tensor), self._is_stored(tensor), "adds")
 
     def count(self) -> list[tuple[Use, list[TensorResidency]]]:
         """Return the traffic of each layer and tensor in the memories that keep it."""
@@ -169,7 +176,9 @@ class GroupRun:
                 number,
             ):
                 along = halo_coordinate(self.group, tensor) if self._is_stored(tensor) else None
-                return _most_alive(users, entry, along) * width_at(self.group, tensor, place, number)
+                return _most_alive([*users, *self.added[tensor]], entry, along) * width_at(
+                    self.group, tensor, place, number
+                )
             return largest_tile(held, entry) * width_at(self.group, tensor, place, number)
 
         return group_peaks(self.group, tile)
@@ -224,12 +233,15 @@ def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -
     """Yield the operations of each layer on a tensor of the group, with common indices of its words."""
     edge = group.edge_of(tensor)
     uses = []
-    for layer, name in group.users[tensor].items():
+    for layer, name in group.needs[tensor].items():
         path = group.paths[layer]
         own = path.problem.tensor(name)
         points = traces[layer].points @ path.problem.projection_matrix(own).T
         uses.append((path, own, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
-    maker = next((points for _, own, _, points in uses if own.is_output and not (edge and edge.zeros)), None)
+    maker = next(
+        (points for path, own, _, points in uses if own.is_output and path.problem.name == group.maker(tensor)), None
+    )
+    maker = None if edge and edge.zeros else maker
     least, most = _box(edge, maker, [points for *_, points in uses])
     shape = [max(1, int(high - low)) for low, high in zip(least, most, strict=True)]
     for path, own, trace, points in uses:
@@ -297,7 +309,7 @@ def _most_alive(users: list[Use], entry: int, along: int | None) -> int:
     return alive
 
 
-def _read_early(maker: Use, reader: Use, halo: bool, zeros: bool) -> Iterator[Reason]:
+def _read_early(maker: Use, reader: Use, halo: bool, zeros: bool, verb: str = "reads") -> Iterator[Reason]:
     """Yield a reason for the first word that is not whole, or not there, when it is read.
 
     Args:
@@ -321,13 +333,13 @@ def _read_early(maker: Use, reader: Use, halo: bool, zeros: bool) -> Iterator[Re
     early = read & ((done < needed) | ((needed == 0) & (not zeros)))
     if early.any():
         word = int(early.argmax())
-        text = f"{reader.path.problem.name} reads a word after {done[word]} of {needed[word]} operations of {maker.path.problem.name}"
-        yield Reason(code="unfinished" if done[word] else "halo", where=f"tensor {reader.name}", message=text)
+        text = f"{reader.path.problem.name} {verb} a word after {done[word]} of {needed[word]} operations of {maker.path.problem.name}"
+        yield Reason(code="unfinished" if done[word] else "halo", where=f"tensor {maker.name}", message=text)
         return
     made = set(maker.words.tolist()) if zeros else None
     if not halo and {at for at in _held(reader, home) if made is None or at[0] in made} - _held(maker, home):
-        text = f"{reader.path.problem.name} reads words that its home does not hold at that step"
-        yield Reason(code="halo", where=f"tensor {reader.name}", message=text)
+        text = f"{reader.path.problem.name} {verb} words that its home does not hold at that step"
+        yield Reason(code="halo", where=f"tensor {maker.name}", message=text)
 
 
 def _held(use: Use, entry: int) -> set[tuple[int, int, int]]:

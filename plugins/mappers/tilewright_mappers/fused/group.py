@@ -65,7 +65,7 @@ class FusedGroupMapper:
         reasons = tuple(_uncovered(group))
         home = None if task.branches is None else task.branches.home
         is_flat = not reasons and group.architecture.compute_instances <= MAX_UNITS
-        is_flat &= not (task.rows or task.apart or any(edge.zeros for edge in group.edges))
+        is_flat &= not (task.rows or task.apart or any(edge.zeros or edge.added for edge in group.edges))
         if task.branches is not None and home is not None and not is_flat:
             return _on_hierarchy(task, task.branches, home)
         if reasons:
@@ -192,6 +192,10 @@ def _uncovered(group: GroupMapping) -> Iterator[Reason]:
             elif windows and (tensor.is_output or _is_shared_input(group, problem.name, tensor.name)):
                 text = "a result, or an input that several layers read, has a window"
                 yield Reason(code="window", where=f"{problem.name}, tensor {tensor.name}", message=text)
+    for edge in group.edges:
+        if edge.added:
+            text = f"{edge.added[0]} adds {edge.tensor} to its result, which needs a cost model of single layers"
+            yield Reason(code="sum", where=f"tensor {edge.tensor}", message=text)
     yield from padding.uncovered(group)
     values = (memory.slices_of(t) for memory in architecture.memories for p in group.layers for t in p.tensors)
     yield from group_overflow(group.name, group.layers, max(values))
@@ -218,13 +222,14 @@ def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterat
     """
     order = _order(group)
     for tensor, users in group.users.items():
-        if len(users) < 2:
+        needs = group.needs[tensor]
+        if len(needs) < 2:
             continue
-        problems, exist = {layer: _problem(group, layer) for layer in users}, existing_words(group, tensor)
+        problems, exist = {layer: _problem(group, layer) for layer in needs}, existing_words(group, tensor)
         sizes, steps, halos = list[int](), list[dict[int, int]](), list[int]()
         windows = list[dict[int, Window]]()
         for number in range(len(problems[next(iter(users))].tensor(users[next(iter(users))]).projection)):
-            together = [(layer, problems[layer].tensor(own).projection[number]) for layer, own in users.items()]
+            together = [(layer, problems[layer].tensor(own).projection[number]) for layer, own in needs.items()]
             layer, rank = together[0]
             size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
             if exist is not None:
@@ -249,13 +254,17 @@ def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterat
             or len({shape_of(problems[name], own) for name, own in users.items()}) == 1,
             windows=tuple(windows),
             offsets=FrozenDict({order.index(name): own for name, own in stored.items()}),
+            added=frozenset(order.index(name) for name in needs.keys() - users.keys()),
         )
 
 
 def _windows(group: GroupMapping, tensor: str, coordinate: int, order: Sequence[str]) -> dict[int, Window]:
-    """Return how the window of each reader slides along a coordinate of a result; empty if one does not."""
+    """Return how the window of each reader slides along a coordinate of a result; empty if one does not.
+
+    A layer that adds the result takes one row at a time.
+    """
     maker = group.maker(tensor)
-    readers = [layer for layer in group.users[tensor] if layer != maker]
+    readers = [layer for layer in group.needs[tensor] if layer != maker]
     windows = {
         order.index(reader): window
         for reader in readers
@@ -265,9 +274,9 @@ def _windows(group: GroupMapping, tensor: str, coordinate: int, order: Sequence[
 
 
 def _sliding(group: GroupMapping, tensor: str, coordinate: int) -> list[tuple[str, str]]:
-    """Return layer and dimension of the rows that each user of a result steps along a coordinate with windows."""
+    """Return layer and dimension of the rows that each layer steps along a coordinate of a result with windows."""
     pairs = list[tuple[str, str]]()
-    for layer, own in group.users[tensor].items():
+    for layer, own in group.needs[tensor].items():
         problem = _problem(group, layer)
         step = stepping(problem, problem.tensor(own), coordinate)
         assert step is not None, "windows step it"

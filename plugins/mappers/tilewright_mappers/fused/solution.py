@@ -50,7 +50,8 @@ class Shared:
     each layer that steps it; empty: no loop is shared over it. `halos` has the rows of earlier steps that a window
     reads again. `width`: slices of a word in the buffer. `alike`: its readers use the same words, so it may be at home
     in the buffer; otherwise each keeps tiles of its own. `windows`: for each coordinate, how each reader's window slides.
-    `offsets`: of each layer's coordinates, if words around those that are made exist.
+    `offsets`: of each layer's coordinates, if words around those that are made exist. `added`: layers that add it to
+    their result, which costs nothing; `steps` and `windows` have them, too.
     """
 
     name: str
@@ -63,6 +64,11 @@ class Shared:
     alike: bool = True
     windows: tuple[dict[int, Window], ...] = ()
     offsets: FrozenDict[int, tuple[int, ...]] = FrozenDict()
+    added: frozenset[int] = frozenset()
+
+    @cached_property
+    def needs(self) -> frozenset[int]:
+        return self.added.union(self.users)
 
     @cached_property
     def first(self) -> int:
@@ -70,7 +76,7 @@ class Shared:
 
     @cached_property
     def last(self) -> int:
-        return max(self.users)
+        return max(self.needs)
 
     @property
     def words(self) -> int:
@@ -84,7 +90,7 @@ class Shared:
                 number
                 for number, steps in enumerate(self.steps)
                 if steps
-                and all(axis[layer - first] == steps[layer] for layer in self.users if 0 <= layer - first < len(axis))
+                and all(axis[layer - first] == steps[layer] for layer in self.needs if 0 <= layer - first < len(axis))
             )
             self._known_steps[key] = next(coordinates, None)
         return self._known_steps[key]

@@ -327,25 +327,34 @@ class TiledGroup:
         within, leaving = list[Shared](), list[Shared]()
         for number, tensor in enumerate(self.shared):
             users = {at - first: own for at, own in tensor.users.items() if first <= at <= last}
-            if len(users) < 2:
+            added = frozenset(at - first for at in tensor.added if first <= at <= last)
+            made = tensor.made and first <= tensor.first <= last
+            if len(users) + len(added) * made < 2:
                 continue
             steps = tuple(
                 {at - first: dimension for at, dimension in own.items() if first <= at <= last} for own in tensor.steps
             )
-            made = tensor.made and first <= tensor.first
             windows = tuple(
                 {at - first: window for at, window in own.items() if first <= at <= last} if made else {}
                 for own in tensor.windows
             )
             offsets = FrozenDict({at - first: own for at, own in tensor.offsets.items() if first <= at <= last})
-            inside = replace(tensor, users=users, steps=steps, made=made, windows=windows, offsets=offsets)
+            inside = replace(
+                tensor,
+                users=users,
+                steps=steps,
+                made=made,
+                windows=windows,
+                offsets=offsets,
+                added=added if made else frozenset(),
+            )
             if tensor.made and not made:
                 problems = {at: self.problems[first + at] for at in users}
                 shapes = {shape_of(problem, problem.tensors[users[at]].name) for at, problem in problems.items()}
                 inside = replace(inside, alike=len(shapes) == 1)
             if number in whole and not made:
                 continue  # each layer reads it at home
-            (leaving if made and len(users) < len(tensor.users) else within).append(inside)
+            (leaving if made and len(inside.needs) < len(tensor.needs) else within).append(inside)
         return within, leaving
 
     def _axes(self, first: int, last: int) -> list[Axis]:

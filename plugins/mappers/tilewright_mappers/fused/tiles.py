@@ -426,7 +426,7 @@ class TiledInterval:
         windows = [
             replace(window, lag=starts[reader] - starts[maker])
             for maker, reader, window in self.paces[axis].windows
-            if maker == shared.first and reader in shared.users
+            if maker == shared.first and reader in shared.needs
         ]
         if not any(window.stays for window in windows):
             return bits, False
