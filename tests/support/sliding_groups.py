@@ -1,12 +1,14 @@
 """Random stacks of convolutions that share a loop over rows: strides, padding, batches, ragged tiles, late starts.
 
 cd tests && python -m support.sliding_groups 5000 --start 0
+cd tests && python -m support.sliding_groups 5000 --sums
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -23,11 +25,13 @@ class Stack:
     """Layers of a seed, from the last to the first, with one or two coordinates in space.
 
     `zeros`: words around a result exist. `late`: layers may start later, or earlier, than their windows need.
+    `sums`: all results have equal sizes, and layers may add earlier ones to their own.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, sums: bool = False) -> None:
         self.random = random = Random(seed)
-        self.count = random.choice((2, 2, 3))
+        self.sums = sums
+        self.count = random.choice((3, 3, 4) if sums else (2, 2, 3))
         self.space = random.choice((1, 1, 2))
         self.batch = random.choice((1, 1, 2))
         self.zeros = random.random() < 0.6
@@ -48,12 +52,14 @@ class Stack:
             kernel = random.choice((1, 2, 3))
             stride = random.choice([1, 1, *range(1, kernel + 1)])
             before, after = random.randint(0, kernel - 1), random.randint(0, kernel - 1)
+            if self.sums:
+                stride, after = 1, kernel - 1 - before
             read = (size - 1) * stride + kernel - before - after
             if read < 1:
                 before, after, read = 0, 0, (size - 1) * stride + kernel
             kernels, strides, own = [*kernels, kernel], [*strides, stride], [*own, read]
             offsets.append(before)
-        is_depthwise, inputs = random.random() < 0.3, random.choice((1, 2))
+        is_depthwise, inputs = random.random() < 0.3, channels if self.sums else random.choice((1, 2))
         dimensions = {"b": self.batch, "k": channels} | ({} if is_depthwise else {"c": inputs})
         dimensions |= {f"p{at}": size for at, size in enumerate(sizes)} | {
             f"r{at}": size for at, size in enumerate(kernels)
@@ -93,6 +99,10 @@ class Stack:
             }
             for at in range(self.count - 1)
         ]
+        for at in range(self.count - 2) if self.sums else ():
+            edges[at]["added"] = sorted(
+                random.sample([f"L{n}" for n in range(at + 2, self.count)], random.choice((0, 1, 1)))
+            )
         fused = [at for at in range(self.count - 1) if random.random() < 0.85]
         axes = {"P": {layer["name"]: "p0" for layer in self.layers}, "B": {layer["name"]: "b" for layer in self.layers}}
         operands = [
@@ -179,9 +189,9 @@ class Stack:
         return {"name": "machine", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
 
 
-def outcome(seed: int) -> str:
+def outcome(seed: int, sums: bool = False) -> str:
     """Compare `timeloop` with execution on the stack of a seed."""
-    stack = Stack(seed)
+    stack = Stack(seed, sums)
     group = stack.group()
     if group is None:
         return "no whole rows"
@@ -191,6 +201,7 @@ def outcome(seed: int) -> str:
     if not verdict:
         return f"illegal ({','.join(sorted({reason.code for reason in verdict.reasons}))})"
     halo = any(keeps_halo(group, tensor) for tensor in group.users)
+    kind += ", sums" if any(edge.added for edge in group.edges) else ""
     return f"{kind}{', halo' if halo else ''}: {judged(group)}"
 
 
@@ -199,8 +210,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, help="stacks")
     parser.add_argument("--start", type=int, default=0, help="first seed")
+    parser.add_argument("--sums", action="store_true", help="layers that add results to their own")
     arguments = parser.parse_args()
-    return tally(outcome, range(arguments.start, arguments.start + arguments.count), "stacks", every=500)
+    return tally(
+        partial(outcome, sums=arguments.sums),
+        range(arguments.start, arguments.start + arguments.count),
+        "stacks",
+        every=500,
+    )
 
 
 if __name__ == "__main__":

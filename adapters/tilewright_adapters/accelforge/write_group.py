@@ -70,6 +70,9 @@ def _inexpressible(group: GroupMapping) -> Iterator[Reason]:
         text = f"vector layers have no place in the tree of loops; AccelForge has einsums only: leave out {vector.name}"
         yield reason("vectors", vector.name, text)
     for edge in group.edges:
+        if edge.added:
+            text = f"{edge.added[0]} adds it to its own result; AccelForge's einsums multiply only: leave added out"
+            yield reason("sums", f"tensor {edge.tensor}", text)
         if edge.zeros or existing_words(group, edge.tensor) is not None:
             text = "layers read words around those that exist; AccelForge has no padding: make them words of the tensor"
             yield reason("padding", f"tensor {edge.tensor}", text)

@@ -7,6 +7,7 @@ import pytest
 from support import EXAMPLE_FILES
 from support.fused_padded import PaddedPair
 from support.random_groups import random_group
+from support.tiled_groups import SUMS, Case
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.mapspace.group_legality import (
     ends_with_sequence,
@@ -125,3 +126,62 @@ def test_all_layers_keep_a_tensor_in_one_memory_of_a_cluster() -> None:
     data["architecture"]["clusters"][1]["memories"] = [buffer | part for part in parts]
     (reason,) = group_legality(GroupMapping.model_validate(data)).reasons
     assert reason.code == "home" and "its layers keep it in different memories there: Buffer, Sums" in reason.message
+
+
+def added(number: int, **places: str) -> dict[str, Any]:
+    """Return a group of `SUMS`, as data: `places` has the memory that keeps each result; else it is DRAM."""
+    case = Case(0, sums=True)
+    case.layers, case.added = SUMS[number]
+    case.sizes, case.capacity = {"m": 4, "a": 2, "b": 2, "c": 2, "d": 2}, 1000
+    data = case.group().to_data()
+    dram = data["tree"]["entries"][0]
+    home = {"target": "Home", "keep": [name for name, memory in places.items() if memory == "Home"]}
+    dram["keep"] = [name for name in dram["keep"] if name not in home["keep"]]
+    data["tree"]["entries"] = [dram, home]
+    return data
+
+
+def told(data: dict[str, Any]) -> list[str]:
+    return [f"{reason.code}: {reason.message}" for reason in group_legality(GroupMapping.model_validate(data)).reasons]
+
+
+def test_a_result_is_added_after_it_is_made() -> None:
+    data = added(2)
+    assert not told(data)
+    data["tree"]["branches"].reverse()
+    assert told(data) == ["unfinished: L1 runs before L0, which makes it; exchange the branches"]
+
+
+def test_a_result_is_added_inside_its_home() -> None:
+    data = added(1, T1="Home")
+    assert not told(data)
+    first, second, last = data["tree"]["branches"]
+    home = data["tree"]["entries"].pop()
+    data["tree"]["branches"] = [{"entries": [home], "branches": [first, second]}, last]
+    assert told(data) == ["home: L2 adds it outside of its home; keep it in a part outside of both"]
+
+
+def test_a_result_stays_until_it_is_added() -> None:
+    """T1 and T2 have 8 words each; T2 is read by the last layer, which adds T1."""
+    data = added(1, T1="Home", T2="Home")
+    assert tile_peaks(GroupMapping.model_validate(data))["Home"] == 16
+    data["architecture"]["clusters"][1]["memories"][0]["capacity_words"] = 15
+    assert told(data) == ["alive: tiles alive at one moment need 16 words, 15 fit"]
+    peaks = evaluate_group(ORACLE, GroupMapping.model_validate(added(1, T1="Home", T2="Home")))
+    assert {level.name: level.used_words for level in peaks.levels}["Home"] == 16
+
+
+def test_a_shared_loop_may_not_step_a_sum_that_is_added_whole() -> None:
+    """Rows of T1 are made one by one, but L1 adds them in a loop over its columns."""
+    data = added(2, T1="Home")
+    data["axes"] = {"r": {"L0": "m", "L1": "m"}}
+    data["tree"]["entries"][-1]["temporal_tile_sizes"] = {"r": 1}
+    for branch in data["tree"]["branches"]:
+        branch["entries"][0]["temporal_tile_sizes"]["m"] = 1
+    group = GroupMapping.model_validate(data)
+    assert not told(data) and evaluate_group(ORACLE, group).valid
+    data["axes"] = {"r": {"L0": "m", "L1": "b"}}
+    data["layers"][1]["dimensions"]["b"] = data["layers"][0]["dimensions"]["b"] = 4
+    for branch in data["tree"]["branches"]:
+        branch["entries"][0]["temporal_tile_sizes"] = dict.fromkeys(branch["entries"][0]["temporal_tile_sizes"], 1)
+    assert any(text.startswith("unfinished") for text in told(data))

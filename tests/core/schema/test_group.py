@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from support import EXAMPLE_FILES
+from support.tiled_groups import SUMS, Case
 from tilewright.errors import InputError
 from tilewright.schema.group import GroupMapping
 
@@ -67,3 +68,32 @@ def test_the_dimension_of_an_axis_is_a_name(name: Any) -> None:
     axes = {axis: dict.fromkeys(layers, name) for axis, layers in EXAMPLE["axes"].items()}
     with pytest.raises(InputError, match="axes"):
         GroupMapping.from_yaml(yaml.safe_dump(EXAMPLE | {"axes": axes}))
+
+
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        (["L1"], "L1 cannot add T1: expected a result of the group, and layers that neither make nor read it"),
+        (["L2", "L2"], "L2 cannot add T1"),
+        (["L9"], "there is no layer L9"),
+    ],
+)
+def test_a_layer_that_adds_a_result_neither_makes_nor_reads_it(added: list[str], message: str) -> None:
+    case = Case(0, sums=True)
+    case.layers, case.added = SUMS[1]
+    case.sizes = {"m": 4, "a": 2, "b": 2, "c": 2}
+    data = case.group().to_data()
+    assert GroupMapping.model_validate(data).needs["T1"] == {"L0": "T1", "L1": "T1", "L2": "T3"}
+    data["edges"][0]["added"] = added
+    with pytest.raises(ValueError, match=message):
+        GroupMapping.model_validate(data)
+
+
+def test_a_result_that_is_added_has_the_same_size() -> None:
+    case = Case(0, sums=True)
+    case.layers, case.added = SUMS[2]
+    case.sizes = {"m": 4, "a": 2, "b": 2, "c": 2}
+    data = case.group().to_data()
+    data["layers"][1]["dimensions"]["b"] = 3
+    with pytest.raises(ValueError, match=r"L1 adds T1, but their sizes are 4 x 2 and 4 x 3"):
+        GroupMapping.model_validate(data)

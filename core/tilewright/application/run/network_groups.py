@@ -101,7 +101,9 @@ def _early(group: GroupMapping, maker: str, reader: str) -> Iterator[Reason]:
             yield Reason(code="unfinished", where=where, message=text)
 
 
-def group_of_layers(workload: Workload, names: Sequence[str], architecture: Architecture) -> NetworkGroup:
+def group_of_layers(
+    workload: Workload, names: Sequence[str], architecture: Architecture, sums: bool = True
+) -> NetworkGroup:
     """Return some layers as a group.
 
     A dimension that another layer has in parts is split, such as the columns of a product that are heads of an attention.
@@ -112,6 +114,7 @@ def group_of_layers(workload: Workload, names: Sequence[str], architecture: Arch
         workload: the network.
         names: layers that follow one another in the workload's order.
         architecture: the machine.
+        sums: a sum of results, as after a residual addition, is an edge: the last maker adds the sum before to its result.
 
     Raises:
         UnknownNameError: There is no such layer.
@@ -125,7 +128,7 @@ def group_of_layers(workload: Workload, names: Sequence[str], architecture: Arch
     if reasons:
         raise NotConformableError("a group of layers", reasons, hint="name fewer layers")
     layers = workload.picked(names)
-    found = _Joined(workload, layers)
+    found = _Joined(workload, layers, sums_of(workload) if sums else {})
     return _built(workload, layers, architecture, found)
 
 
@@ -175,11 +178,11 @@ class _Shared:
 class _Joined:
     """The tensors of some layers that may be edges, as many as correspond one to one, in order of execution."""
 
-    def __init__(self, workload: Workload, layers: Sequence[Layer]) -> None:
+    def __init__(self, workload: Workload, layers: Sequence[Layer], sums: Mapping[frozenset[str], str]) -> None:
         self.problems = {layer.name: layer.problem for layer in layers}
         self.left_out, self.shared = list[LeftOut](), list[_Shared]()
         self.cuts: Cuts = {}
-        self.sums = {makers: last for makers, last in sums_of(workload).items() if makers <= self.problems.keys()}
+        self.sums = {makers: last for makers, last in sums.items() if makers <= self.problems.keys()}
         for candidate in (*self._results(layers), *self._inputs(workload)):
             links = [link for shared in self.shared for link in shared.links]
             try:

@@ -201,7 +201,8 @@ def _joined(
     architecture, *others = [configuration.architecture_for(layer.problem) for layer in layers]
     if any(other != architecture for other in others):
         return None
-    joined = group_of_layers(network.workload, [layer.name for layer in layers], architecture)
+    # a vector layer that adds results counts their words itself
+    joined = group_of_layers(network.workload, [layer.name for layer in layers], architecture, sums=not vectors)
     return joined if joined.group.edges else None
 
 
