@@ -102,6 +102,7 @@ class GroupTask:
         branches: Maps single layers inside shared loops; None: the host offers none.
         apart: Pairs of layers that exchange words which no edge states. No shared loop may have both inside.
         rows: Dimensions of layers that no shared loop may step, because an operator between layers needs their values together.
+        stays: Results, by the group's names, that are whole on chip in a known mapping. A search may start there.
 
     Example:
         >>> import tilewright as tw
@@ -120,6 +121,7 @@ class GroupTask:
     branches: BranchMapper | None = None
     apart: frozenset[tuple[str, str]] = frozenset()
     rows: frozenset[tuple[str, str]] = frozenset()
+    stays: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

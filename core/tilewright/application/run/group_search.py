@@ -61,12 +61,13 @@ def search_group(
     table: BranchTable | None = None,
     apart: frozenset[tuple[str, str]] = frozenset(),
     rows: frozenset[tuple[str, str]] | None = None,
+    stays: frozenset[str] = frozenset(),
 ) -> GroupResult:
     """Return the result of a group mapper under a cost model, and tell observer plugins of the search.
 
     Args:
         table: maps layers inside shared loops; None: the default mapper does, without constraints.
-        apart, rows: those of `GroupTask`. Without rows (None), the group's vector layers have their rows whole.
+        apart, rows, stays: those of `GroupTask`. Without rows (None), the group's vector layers have their rows whole.
 
     A bound whose space the mapper's spec does not name covers nothing: it is dropped, with a warning.
 
@@ -81,7 +82,7 @@ def search_group(
         observer.started()
         whole = rows_of(group)[0] if rows is None else rows
         table = table or branch_table(group.architecture, model)
-        task = GroupTask(group, partial(evaluate_group, model), objective, seconds, table, apart, whole)
+        task = GroupTask(group, partial(evaluate_group, model), objective, seconds, table, apart, whole, stays)
         result: GroupResult = mapper.mapper.search_group(task)
         if not (mapper.spec.space or result.space) and (result.bound or result.proved or result.unfused_proved):
             told = "it claims a bound, and its spec names no space; the bound is dropped"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,7 +146,8 @@ def tiled_runs(
         if not stop_requested() and time.monotonic() <= ends:
             try:
                 joined = _joined(network, placed, first, last, counted)
-                trials = [] if joined is None else list(_trials(network, mapper, joined, ends, counted, first))
+                stays = {resident.maker for resident in placed.residents}
+                trials = [] if joined is None else list(_trials(network, mapper, joined, ends, counted, first, stays))
                 run = _cheapest(network, placed, trials, counted, first, last)
             except NotConformableError as error:  # whole results remain
                 names = tuple(layers[at].name for at in numbers)
@@ -213,8 +214,9 @@ def _trials(
     ends: float,
     vectors: Mapping[str, CountedVector],
     first: int,
+    whole: Collection[str],
 ) -> Iterator[_Trial]:
-    """Yield the results of the searches of a run; without vector layers there is one.
+    """Yield the results of the searches of a run; without vector layers there is one. They start from results that stay whole.
 
     With them, rows of a softmax may also be cut. Tiles may save time although the layers alone are not faster. If units do not
     overlap for lack of room, tiles get half the home.
@@ -228,10 +230,10 @@ def _trials(
     if vectors:
         between = vectors_between(network.workload, joined)
         group, left = group.model_copy(update={"vectors": between.vectors}), dict(between.left)
-        whole = Rows().union(
+        always = Rows().union(
             *(own for name, own in joined.rows.items() if name not in {v.tensor for v in group.vectors})
         )
-        cut, tiled = rows_of(group)[1] - whole, EDP if objective == CYCLES else objective
+        cut, tiled = rows_of(group)[1] - always, EDP if objective == CYCLES else objective
         pairs = ((rows, objective), *(((rows, tiled), (rows - cut, tiled)) if group.vectors else ()))
         todo = [(kept, one, table) for kept, one in dict.fromkeys(pairs)]
     for number, (kept, one, branches) in enumerate(todo):
@@ -247,6 +249,7 @@ def _trials(
             table=branches,
             apart=joined.apart | left.keys(),
             rows=kept,
+            stays=frozenset(tensor for tensor in group.users if group.maker(tensor) in whole),
         )
         made = result.group.model_copy(update={"architecture": group.architecture})
         run = TiledRun(first, last, tuple(_parts(network, joined, made, first)), tuple(left.values()))

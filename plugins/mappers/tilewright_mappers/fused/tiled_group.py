@@ -83,6 +83,7 @@ class TiledGroup:
         self.whole_bits = {
             number: bits for number, tensor in enumerate(shared) if (bits := self._whole_bits(tensor)) is not None
         }
+        self.start = Whole(number for number, tensor in enumerate(shared) if tensor.name in task.stays)
         self.floors: dict[Objective, list[float]] = {}
         self.most = math.inf
 
@@ -155,6 +156,7 @@ class TiledGroup:
             for objective in self.sums if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
             for objective in self.sums:
+                self._solve_all(objective, start=True)
                 self._solve_all(objective)
             self.most = math.inf
             for at in range(count) if self.objective not in self.sums else ():
@@ -177,8 +179,11 @@ class TiledGroup:
             cuts = _front([_joined(cut, part) for cut in cuts for part in parts], self.objective)
         return min(cuts, key=lambda cut: ranked(self.objective, cut.energy_pj, cut.cycles))
 
-    def _solve_all(self, objective: Objective) -> None:
+    def _solve_all(self, objective: Objective, start: bool = False) -> None:
         """Search all intervals for an objective, short ones first.
+
+        Args:
+            start: only with the results whole that are so in a known mapping.
 
         Raises:
             OutOfTime: The time is over, or the user has interrupted.
@@ -190,7 +195,8 @@ class TiledGroup:
                 last = first + length - 1
                 if length > 1 and any(problem.name in self.padded for problem in self.problems[first : last + 1]):
                     continue
-                for whole in self._wholes(first, last):
+                sets = self._wholes(first, last)
+                for whole in [max((one for one in sets if one <= self.start), key=len)] if start else sets:
                     if (first, last, whole, objective) not in self.known:
                         self._solve(first, last, whole, objective)
 
