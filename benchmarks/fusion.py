@@ -87,20 +87,6 @@ def row(name: str, arch: str, objective: str, limit: float | None) -> list[str]:
     ]
 
 
-def without_sums(network: tw.Workload) -> tw.Workload:
-    """Return a network in which no layer reads the results of several others in one operand, as after a residual addition.
-
-    Groups have no edge for such a sum. So the bound of this network is what tiles can gain, and sums that stay whole are left out.
-    """
-    layers = []
-    for layer in network.layers:
-        reads = {operand: () if len(made) > 1 else made for operand, made in layer.reads.items()}
-        makers = {read.maker for made in reads.values() for read in made}
-        layers.append(layer.model_copy(update={"reads": reads, "after": tuple(sorted(makers))}))
-    data = network.to_data() | {"layers": [layer.model_dump(mode="json", exclude_defaults=True) for layer in layers]}
-    return tw.Workload.model_validate(data)
-
-
 def reasons(name: str, arch: str, objective: str, limit: float | None) -> None:
     """Print what fusion saves on a machine, and on two that differ from it in one thing.
 
@@ -148,7 +134,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="limit of each layer, and of all shared loops")
     parser.add_argument("--defaults", action="store_true", help="limits of `map --fuse`, as in the rows of npu")
     parser.add_argument("--write", action="store_true", help="put the rows into benchmarks/fusion.md")
-    parser.add_argument("--sums", action="store_true", help="print bounds without results that are read in sums")
     parser.add_argument(
         "--reasons", action="store_true", help="print what is saved if weights cost less, or the home is larger"
     )
@@ -160,11 +145,6 @@ def main() -> None:
             continue
         if given.reasons:
             reasons(name, arch, given.objective, limit)
-            continue
-        if given.sums:
-            bare = without_sums(tw.load(name, "workload"))
-            gain = tw.fusion_gain(bare, arch, objective=given.objective, cache=False).gain
-            print(name, arch, "unknown" if gain is None else f"{100 * gain:.2f} %", flush=True)
             continue
         cells = row(name, arch, given.objective, limit)
         print(_line(cells), flush=True)

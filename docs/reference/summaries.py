@@ -70,7 +70,7 @@ def _rows(kind: str, path: str, options: str = "") -> Iterator[tuple[str, str]]:
         yield name, _summary(_text_below(owner, name))
         return
     yield name + _signature(found), _summary(found.__doc__)
-    for member, each in vars(found).items() if inspect.isclass(found) else ():
+    for member, each in list(vars(found).items()) if inspect.isclass(found) else ():
         function = getattr(each, "__func__", each)
         if member.startswith("_") or not each.__doc__ or getattr(function, "__module__", None) == "pydantic.main":
             continue

@@ -1,9 +1,10 @@
-"""The benchmark of fused networks: DeFiNES' machines, and the bound without results that are read in sums."""
+"""The benchmark of fused networks: DeFiNES' machines, and the reduced network that is executed."""
 
 from pathlib import Path
 
 import pytest
-from benchmarks.fusion import DEFINES, ROOT, without_sums
+from benchmarks.fusion import DEFINES, ROOT
+from benchmarks.fusion_executed import reduced, without_reads
 
 import tilewright as tw
 
@@ -19,14 +20,11 @@ def test_machines_of_defines_take_their_unrolling(machine: str) -> None:
     assert report.layers[0].error is None
 
 
-def test_most_results_of_resnet50_are_read_in_sums() -> None:
-    """The share that benchmarks/fusion.md states; without them each layer reads one maker, or nothing of the network."""
+def test_the_reduced_network_has_the_structure_of_resnet50() -> None:
     network = tw.load("resnet50", "workload")
-    words = {layer.name: layer.problem.tensor_words(layer.problem.output) for layer in network.layers}
-    made = [read for layer in network.layers for read in layer.reads.values()]
-    sums = {one.maker for makers in made if len(makers) > 1 for one in makers}
-    used = {one.maker for makers in made for one in makers}
-    assert sum(words[name] for name in sums) == 7_024_640 and sum(words[name] for name in used) == 11_113_984
-    rest = without_sums(network)
-    assert not rest.unknown and len(rest.layers) == len(network.layers)
-    assert {len(makers) for layer in rest.layers for makers in layer.reads.values()} == {0, 1}
+    small = reduced(network)
+    assert [layer.reads.keys() for layer in small.layers] == [layer.reads.keys() for layer in network.layers]
+    words = [[layer.problem.tensor_words(layer.problem.output) for layer in one.layers] for one in (network, small)]
+    assert 80 < sum(words[0]) / sum(words[1]) < 110
+    assert max(layer.problem.macs for layer in small.layers) < 2_000_000
+    assert not any(layer.reads for layer in without_reads(small).layers)
