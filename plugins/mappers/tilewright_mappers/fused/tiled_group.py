@@ -13,6 +13,7 @@ from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.sliding import words_of_boxes
 from tilewright.plugin.groupmapper import BranchCase, BranchMapper, GroupResult, GroupTask
 from tilewright.plugin.result import PROOF_TOLERANCE
+from tilewright.reports import Report
 from tilewright.schema.architecture import Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
@@ -94,8 +95,9 @@ class TiledGroup:
             NotConformableError: A layer has no mapping, or the cost model refuses the group.
         """
         best, bound, plain = self.search()
-        tree, unfused = Tree(self, best).group(), Tree(self, plain).group()
-        report, plain_report = self.task.evaluate(tree), self.task.evaluate(unfused)
+        unfused = Tree(self, plain).group()
+        plain_report = self.task.evaluate(unfused)
+        tree, report = self._counted(best) or (unfused, plain_report)
         value, without = (one.of(self.objective) for one in (report, plain_report))
         if value is None or without is None:
             raise NotConformableError("the search of fused groups", report.reasons or plain_report.reasons)
@@ -103,11 +105,10 @@ class TiledGroup:
             tree, report, value = unfused, plain_report, without
         space = SPACE
         if self.ragged:  # their costs are estimates
-            other = Tree(self, self._best(ragged=True)).group()
-            other_report = self.task.evaluate(other)
-            cost = other_report.of(self.objective)
-            if cost is not None and cost < value:
-                tree, report, value, space = other, other_report, cost, SPACE + BEYOND
+            ragged = self._counted(self._best(ragged=True))
+            cost = None if ragged is None else ragged[1].of(self.objective)
+            if ragged is not None and cost is not None and cost < value:
+                tree, report, value, space = *ragged, cost, SPACE + BEYOND
         assert report.energy_pj is not None and report.cycles is not None
         sure = [self.known[at, at, NOTHING, self.sums[0]] for at in range(len(self.problems))]
         return GroupResult(
@@ -125,6 +126,36 @@ class TiledGroup:
                 part.bound >= self.objective.value(part.energy_pj, part.cycles) * (1 - PROOF_TOLERANCE) for part in sure
             ),
         )
+
+    def _counted(self, best: _Cut) -> tuple[GroupMapping, Report] | None:
+        """Return the best mapping that the cost model counts, with its report; None if there is none of several layers.
+
+        Intervals of layers that it does not count, such as those whose neighbours forward words, are left out.
+        """
+        ragged = any(part in self.ragged.values() for part in best.parts)
+        while any(part.choice is not None and (len(part.entries) > 1 or part.whole) for part in best.parts):
+            tree = Tree(self, best).group()
+            report = self.task.evaluate(tree)
+            if report.valid:
+                return tree, report
+            refused = {reason.where.partition(",")[0] for reason in report.reasons}
+            lost = [
+                part
+                for part in best.parts
+                if any(problem.name in refused for problem in self.problems[part.first :][: len(part.entries)])
+            ]
+            dropped = [
+                (known, key)
+                for known in (self.known, self.ragged)
+                for key, part in known.items()
+                if any(part is one for one in lost) and (key[1] > key[0] or part.whole)
+            ]
+            if not dropped:
+                return None
+            for known, key in dropped:
+                known[key] = replace(known[key], energy_pj=math.inf, cycles=math.inf)
+            best = self._best(ragged=ragged)
+        return None
 
     def search(self) -> tuple[_Cut, float, _Cut]:
         """Return the best cut, a lower bound on the objective of all, and the best cut without fusion.
