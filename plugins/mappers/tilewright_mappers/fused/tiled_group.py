@@ -187,7 +187,6 @@ class TiledGroup:
             for objective in self.sums if math.isfinite(self.limits.ends) or count > MAX_LAYERS else ():
                 self.floors[objective] = [self._floor(at, objective) for at in range(count)]
             for objective in self.sums:
-                self._solve_all(objective, start=True)
                 self._solve_all(objective)
             self.most = math.inf
             for at in range(count) if self.objective not in self.sums else ():
@@ -210,24 +209,24 @@ class TiledGroup:
             cuts = _front([_joined(cut, part) for cut in cuts for part in parts], self.objective)
         return min(cuts, key=lambda cut: ranked(self.objective, cut.energy_pj, cut.cycles))
 
-    def _solve_all(self, objective: Objective, start: bool = False) -> None:
+    def _solve_all(self, objective: Objective) -> None:
         """Search all intervals for an objective, short ones first.
 
-        Args:
-            start: only with the results whole that are so in a known mapping.
+        Before, only those are searched during which the results stay whole that do so in a known mapping.
 
         Raises:
             OutOfTime: The time is over, or the user has interrupted.
         """
         count = len(self.problems)
-        for length in range(1, min(count, MAX_LAYERS) + 1):
+        lengths = range(1, min(count, MAX_LAYERS) + 1)
+        for is_start, length in itertools.product((True, False) if self.start else (False,), lengths):
             self.most = self._most(objective)
             for first in range(count + 1 - length):
                 last = first + length - 1
                 if length > 1 and any(problem.name in self.padded for problem in self.problems[first : last + 1]):
                     continue
                 sets = self._wholes(first, last)
-                for whole in [max((one for one in sets if one <= self.start), key=len)] if start else sets:
+                for whole in [max((one for one in sets if one <= self.start), key=len)] if is_start else sets:
                     if (first, last, whole, objective) not in self.known:
                         self._solve(first, last, whole, objective)
 
