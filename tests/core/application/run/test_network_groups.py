@@ -203,7 +203,7 @@ def test_grouped_queries_have_two_axes_and_results_that_leave_are_no_edges() -> 
 def test_a_gate_joins_two_results() -> None:
     network = tw.load("mixtral_8x7b", "workload", sizes={"seq": 8})
     made = attention(network, "decoder.mlp", "up gate down")
-    assert [(edge.layers, edge.added) for edge in made.group.edges] == [
+    assert [(dict(edge.layers), edge.added) for edge in made.group.edges] == [
         ({"decoder.mlp.up": "Z"}, ("decoder.mlp.gate",)),
         ({"decoder.mlp.gate": "Z", "decoder.mlp.down": "A"}, ()),
         ({"decoder.mlp.up": "A", "decoder.mlp.gate": "A"}, ()),
