@@ -182,7 +182,12 @@ class _Joined:
         self.problems = {layer.name: layer.problem for layer in layers}
         self.left_out, self.shared = list[LeftOut](), list[_Shared]()
         self.cuts: Cuts = {}
+        self._layers = {layer.name: layer for layer in layers}
         self.sums = {makers: last for makers, last in sums.items() if makers <= self.problems.keys()}
+        order = {layer.name: number for number, layer in enumerate(layers)}
+        several = [makers for makers in self.sums if len(makers) > 1]
+        strange = frozenset[str]().union(*(makers for makers in several if not self._is_plain(makers, layers, order)))
+        self.sums = {makers: last for makers, last in self.sums.items() if len(makers) == 1 or not makers & strange}
         for candidate in (*self._results(layers), *self._inputs(workload)):
             links = [link for shared in self.shared for link in shared.links]
             try:
@@ -194,6 +199,39 @@ class _Joined:
             else:
                 self.shared.append(candidate)
                 self.cuts = cuts
+
+    def _is_plain(self, makers: frozenset[str], layers: Sequence[Layer], order: Mapping[str, int]) -> bool:
+        """Return whether a sum is one tensor: its readers run later, and read the same words through the same operators.
+
+        The last maker reads none of them, since it would need words both as an operand and for its result.
+        """
+        last, alike = self.sums[makers], set[object]()
+        if any(read.maker in makers for made in self._layers[last].reads.values() for read in made):
+            return False
+        for layer in layers:
+            for operand, made in layer.reads.items():
+                if frozenset(read.maker for read in made) != makers:
+                    continue
+                if order[layer.name] <= max(order[name] for name in makers) or any(
+                    read.cut or read.whole for read in made
+                ):
+                    return False
+                reads = {read.maker: read.within(self.problems[read.maker], layer.problem, operand) for read in made}
+                links = [_added_link(read, reads[last], self.problems) for name, read in reads.items() if name != last]
+                if len(reads) < len(made) or any(isinstance(link, str) for link in links):
+                    return False
+                alike.add(frozenset((read.maker, read.through) for read in made))
+        before = makers - {last}
+        through = {read.maker: read.through for made in self._reads(layers, makers) for read in made}
+        earlier = [read for made in self._reads(layers, before) for read in made]
+        return len(alike) == 1 and all(through[r.maker][: len(r.through)] == r.through for r in earlier)
+
+    def _reads(self, layers: Sequence[Layer], makers: frozenset[str]) -> Iterator[tuple[Read, ...]]:
+        """Yield the reads of operands that some layers make together."""
+        for layer in layers:
+            for made in layer.reads.values():
+                if frozenset(read.maker for read in made) == makers:
+                    yield made
 
     def _results(self, layers: Sequence[Layer]) -> Iterator[_Shared]:
         """Yield the results whose readers all state what they read, and put the others among those left out."""

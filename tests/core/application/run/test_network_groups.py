@@ -484,3 +484,64 @@ def test_a_search_fuses_heads_of_a_network_and_an_execution_finds_every_word(mon
     assert executed.valid and executed.energy_pj == pytest.approx(fused.fused.energy_pj)
     assert not made.broken(fused.mapping)
     assert {"K_4": 2, "K_2": 2, "K_1": 2}.items() <= made.group.paths[names[-1]].problem.dimensions.items()
+
+
+def _layer(name: str, *made: tuple[str, ...], count: int = 1, **reads: Any) -> dict[str, Any]:
+    """Return a product of 4 x 4 words, which reads the sum of some results."""
+    ranks = {"I": ["m", "k"], "W": ["k", "n"], "O": ["m", "n"]}
+    tensors = [
+        {"name": own, "role": role, "projection": ranks[own]}
+        for own, role in zip("IWO", ("input", "weight", "output"), strict=True)
+    ]
+    read = [{"maker": maker} | reads.get(maker, {}) for (maker,) in made]
+    return {
+        "problem": {"name": name, "dimensions": {"m": 4, "n": 4, "k": 4}, "tensors": tensors},
+        "after": [maker for (maker,) in made],
+        "reads": {"I": read} if read else {},
+        "count": count,
+    }
+
+
+TURNED = {"made": ["j", "i"], "read": ["i", "j"], "sizes": {"i": 4, "j": 4}}
+ROWS = {"made": ["i", "j"], "read": ["i", "j"], "sizes": {"i": 4, "j": 4}, "whole": ["j"]}
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [_layer("c", ("a",), ("b",)), _layer("d", ("a",), ("b",), b=TURNED)],
+        [_layer("c", ("a",), ("b",)), _layer("d", ("a",), ("b",), a=ROWS)],
+        [_layer("c", ("a",), ("b",), a={"through": ["Relu"]}), _layer("d", ("a",), ("b",))],
+    ],
+)
+def test_a_sum_that_its_readers_see_in_two_ways_is_no_edge(layers: list[dict[str, Any]]) -> None:
+    network = Workload.model_validate({"name": "net", "layers": [_layer("a"), _layer("b"), *layers]})
+    made = grouped(network)
+    assert not made.group.edges
+    assert made.apart == {(maker, reader) for maker in "ab" for reader in "cd"}
+
+
+@pytest.mark.parametrize("read", [{}, {"a": TURNED}])
+def test_a_layer_that_reads_a_result_does_not_add_it(read: dict[str, Any]) -> None:
+    layers = [_layer("a"), _layer("b", ("a",), **read), _layer("c", ("a",), ("b",))]
+    made = grouped(Workload.model_validate({"name": "net", "layers": layers}))
+    assert not made.group.edges and {("a", "c"), ("b", "c")} <= made.apart
+
+
+def test_a_sum_with_an_earlier_iteration_is_no_edge() -> None:
+    layers = [_layer("a", count=2), _layer("c", ("a",), ("c",), count=2)]
+    made = grouped(Workload.model_validate({"name": "net", "layers": layers}))
+    assert not made.group.edges and made.apart == {("a", "c")}
+
+
+def test_a_sum_that_layers_outside_read_is_no_edge() -> None:
+    layers = [*map(_layer, "abc"), _layer("d", ("a",), ("b",), ("c",)), _layer("z", ("a",), ("b",))]
+    made = grouped(Workload.model_validate({"name": "net", "layers": layers}), *"abcd")
+    assert not made.group.edges and made.apart == {(maker, "d") for maker in "abc"}
+
+
+def test_a_chain_of_sums_adds_one_result_after_the_other() -> None:
+    layers = [*map(_layer, "ab"), _layer("x", ("a",), ("b",)), _layer("c"), _layer("y", ("a",), ("b",), ("c",))]
+    made = grouped(Workload.model_validate({"name": "net", "layers": layers}))
+    assert {edge.tensor: edge.added for edge in made.group.edges} == {"a.O": ("b",), "b.O": ("c",), "c.O": ()}
+    assert not made.left_out
