@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from tilewright.schema.vector import OPERATORS, OperatorWork
 
 FOLDER = Path(__file__).parent
@@ -69,8 +71,10 @@ def _rows(kind: str, path: str, options: str = "") -> Iterator[tuple[str, str]]:
     if kind == "data":
         yield name, _summary(_text_below(owner, name))
         return
+    if inspect.isclass(found) and issubclass(found, BaseModel):
+        found.model_rebuild()  # pydantic builds a model late, and only then it has a signature
     yield name + _signature(found), _summary(found.__doc__)
-    for member, each in list(vars(found).items()) if inspect.isclass(found) else ():
+    for member, each in vars(found).items() if inspect.isclass(found) else ():
         function = getattr(each, "__func__", each)
         if member.startswith("_") or not each.__doc__ or getattr(function, "__module__", None) == "pydantic.main":
             continue

@@ -171,11 +171,16 @@ def _draw_convolution(rng: Random) -> Document:
         coordinates["I"].append(" + ".join(terms))
         coordinates["W"].append(inner)
         coordinates["O"].append(outer)
+    return _problem(rng, "batch", sizes, coordinates)
+
+
+def _problem(rng: Random, name: str, sizes: dict[str, int], coordinates: dict[str, list[str]]) -> Document:
+    """Return a problem of an input, a weight and an output, with its dimensions in a random order."""
     order = list(sizes)
     rng.shuffle(order)
     roles = {"I": "input", "W": "weight", "O": "output"}
-    tensors = [{"name": name, "role": roles[name], "projection": found} for name, found in coordinates.items()]
-    return {"kind": "problem", "name": "batch", "dimensions": {name: sizes[name] for name in order}, "tensors": tensors}
+    tensors = [{"name": own, "role": roles[own], "projection": found} for own, found in coordinates.items()]
+    return {"kind": "problem", "name": name, "dimensions": {at: sizes[at] for at in order}, "tensors": tensors}
 
 
 def _draw_passing(seed: int, **model_options: object) -> Inputs:
@@ -201,13 +206,8 @@ def _draw_passing(seed: int, **model_options: object) -> Inputs:
         coordinates["I"].append(" + ".join(terms))
         coordinates["W"].append(inner)
         coordinates["O"].append(outer)
-    order = list(sizes)
-    rng.shuffle(order)
-    roles = {"I": "input", "W": "weight", "O": "output"}
-    tensors = [{"name": name, "role": roles[name], "projection": found} for name, found in coordinates.items()]
-    dimensions = {name: sizes[name] for name in order}
-    problem = {"kind": "problem", "name": "passing", "dimensions": dimensions, "tensors": tensors}
-    clusters = _draw_passed_clusters(rng, sum(words_of(problem, tensor) for tensor in tensors))
+    problem = _problem(rng, "passing", sizes, coordinates)
+    clusters = _draw_passed_clusters(rng, sum(words_of(problem, tensor) for tensor in problem["tensors"]))
     rules: Document = {}
     if rng.random() < 0.7:
         rules["temporal"] = [{"memory": "M2", "only": [name for name in sizes if name in "NCKG"]}]

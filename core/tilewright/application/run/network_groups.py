@@ -182,12 +182,18 @@ class _Joined:
         self.problems = {layer.name: layer.problem for layer in layers}
         self.left_out, self.shared = list[LeftOut](), list[_Shared]()
         self.cuts: Cuts = {}
-        self._layers = {layer.name: layer for layer in layers}
-        self.sums = {makers: last for makers, last in sums.items() if makers <= self.problems.keys()}
-        order = {layer.name: number for number, layer in enumerate(layers)}
-        several = [makers for makers in self.sums if len(makers) > 1]
-        strange = frozenset[str]().union(*(makers for makers in several if not self._is_plain(makers, layers, order)))
-        self.sums = {makers: last for makers, last in self.sums.items() if len(makers) == 1 or not makers & strange}
+        self.order = {layer.name: number for number, layer in enumerate(layers)}
+        self.reads: dict[frozenset[str], list[tuple[Layer, str, tuple[Read, ...]]]] = {}
+        """Makers of an operand -> its readers, with the operand and the reads."""
+        for layer in layers:
+            for operand, made in layer.reads.items():
+                self.reads.setdefault(frozenset(read.maker for read in made), []).append((layer, operand, made))
+        known = {makers: last for makers, last in sums.items() if makers <= self.problems.keys()}
+        strange = frozenset[str]().union(
+            *(makers for makers, last in known.items() if len(makers) > 1 and not self._is_plain(makers, last))
+        )
+        self.sums = {makers: last for makers, last in known.items() if len(makers) > 1 and not makers & strange}
+        """Makers of each sum of several results that is one tensor -> the last of them."""
         for candidate in (*self._results(layers), *self._inputs(workload)):
             links = [link for shared in self.shared for link in shared.links]
             try:
@@ -200,42 +206,35 @@ class _Joined:
                 self.shared.append(candidate)
                 self.cuts = cuts
 
-    def _is_plain(self, makers: frozenset[str], layers: Sequence[Layer], order: Mapping[str, int]) -> bool:
+    def _is_plain(self, makers: frozenset[str], last: str) -> bool:
         """Return whether a sum is one tensor: its readers run later, and read the same words through the same operators.
 
         The last maker reads none of them, since it would need words both as an operand and for its result.
         """
-        last, alike = self.sums[makers], set[object]()
-        if any(read.maker in makers for made in self._layers[last].reads.values() for read in made):
+        if any(layer.name == last and some & makers for some, users in self.reads.items() for layer, *_ in users):
             return False
-        for layer in layers:
-            for operand, made in layer.reads.items():
-                if frozenset(read.maker for read in made) != makers:
-                    continue
-                if order[layer.name] <= max(order[name] for name in makers) or any(
-                    read.cut or read.whole for read in made
-                ):
-                    return False
-                reads = {read.maker: read.within(self.problems[read.maker], layer.problem, operand) for read in made}
-                links = [_added_link(read, reads[last], self.problems) for name, read in reads.items() if name != last]
-                if len(reads) < len(made) or any(isinstance(link, str) for link in links):
-                    return False
-                alike.add(frozenset((read.maker, read.through) for read in made))
-        before = makers - {last}
-        through = {read.maker: read.through for made in self._reads(layers, makers) for read in made}
-        earlier = [read for made in self._reads(layers, before) for read in made]
-        return len(alike) == 1 and all(through[r.maker][: len(r.through)] == r.through for r in earlier)
+        alike = set[frozenset[tuple[str, tuple[str, ...]]]]()
+        for layer, operand, made in self.reads.get(makers, ()):
+            if self.order[layer.name] <= self.order[last] or any(read.cut or read.whole for read in made):
+                return False
+            reads = self._written_out(layer, operand, made)
+            links = [_added_link(read, reads[last], self.problems) for name, read in reads.items() if name != last]
+            if len(reads) < len(made) or any(isinstance(link, str) for link in links):
+                return False
+            alike.add(frozenset((read.maker, read.through) for read in made))
+        if len(alike) != 1:
+            return False
+        through = dict(next(iter(alike)))
+        before = [read for *_, made in self.reads.get(makers - {last}, ()) for read in made]
+        return all(through[read.maker][: len(read.through)] == read.through for read in before)
 
-    def _reads(self, layers: Sequence[Layer], makers: frozenset[str]) -> Iterator[tuple[Read, ...]]:
-        """Yield the reads of operands that some layers make together."""
-        for layer in layers:
-            for made in layer.reads.values():
-                if frozenset(read.maker for read in made) == makers:
-                    yield made
+    def _written_out(self, layer: Layer, operand: str, made: Sequence[Read]) -> dict[str, Read]:
+        """Return maker -> its read, with all coordinates."""
+        return {read.maker: read.within(self.problems[read.maker], layer.problem, operand) for read in made}
 
     def _results(self, layers: Sequence[Layer]) -> Iterator[_Shared]:
         """Yield the results whose readers all state what they read, and put the others among those left out."""
-        order = {layer.name: number for number, layer in enumerate(layers)}
+        order, added = self.order, self._added()
         reads = dict[str, list[tuple[str, str | None, Link | str]]]()
         for layer in layers:
             stated = {read.maker for made in layer.reads.values() for read in made}
@@ -245,12 +244,13 @@ class _Joined:
             for operand, made in layer.reads.items():
                 makers = frozenset(read.maker for read in made)
                 for read in made:
-                    link = self._link(layer, operand, read, made, order)
+                    link = self._link(layer, operand, read, made)
                     if isinstance(link, str) or read.maker == self.sums.get(makers, read.maker):
                         reads.setdefault(read.maker, []).append((layer.name, operand, link))
-                for maker, last, link in self._added(layer, operand, made):
-                    if last not in [reader for reader, *_ in reads.setdefault(maker, [])]:
-                        reads[maker].append((last, self.problems[last].output.name, link))
+        for maker, adders in added.items():
+            reads.setdefault(maker, []).extend(
+                (last, self.problems[last].output.name, link) for last, link in adders.items()
+            )
         for maker in sorted(reads, key=order.__getitem__):
             users = reads[maker]
             twice = [
@@ -262,11 +262,8 @@ class _Joined:
             told |= {pair: f"{pair[0]} reads it in another operand, too" for pair in twice if pair not in told}
             if not told:
                 links = tuple(link for *_, link in users if isinstance(link, Link))
-                told_all = tuple((maker, reader, str(operand)) for reader, operand, _ in users)
-                added = frozenset(
-                    reader for _, reader, operand in told_all if operand == self.problems[reader].output.name
-                )
-                yield _Shared(maker, links, told_all, added)
+                read_by = tuple((maker, reader, str(operand)) for reader, operand, _ in users)
+                yield _Shared(maker, links, read_by, frozenset(added.get(maker, ())))
                 continue
             (first, _), cause = next(iter(told.items()))
             self.left_out += [
@@ -274,15 +271,13 @@ class _Joined:
                 for reader, operand, _ in users
             ]
 
-    def _link(
-        self, layer: Layer, operand: str, read: Read, together: Sequence[Read], order: Mapping[str, int]
-    ) -> Link | str:
+    def _link(self, layer: Layer, operand: str, read: Read, together: Sequence[Read]) -> Link | str:
         """Return the words of a read, or why it is no edge."""
         if read.cut is not None:
             return read.cut
         if len(together) > 1 and frozenset(other.maker for other in together) not in self.sums:
             return f"several layers make {operand}: {', '.join(dict.fromkeys(other.maker for other in together))}"
-        if order[read.maker] >= order[layer.name]:
+        if self.order[read.maker] >= self.order[layer.name]:
             return f"{read.maker} runs later, so it is an earlier result"
         maker = self.problems[read.maker]
         read = read.within(maker, layer.problem, operand)
@@ -290,16 +285,15 @@ class _Joined:
         link = _link_of(f"{layer.name}.{operand}", read, (made, Side(layer.name, operand, read.read or ())))
         return _mismatch(link, self.problems, read) or link
 
-    def _added(self, layer: Layer, operand: str, made: Sequence[Read]) -> Iterator[tuple[str, str, Link | str]]:
-        """Yield the result that the last maker of a sum adds to its own, that maker, and the words of both."""
-        makers = frozenset(read.maker for read in made)
-        last = self.sums.get(makers)
-        if last is None or len(makers) == 1:
-            return
-        rest = makers - {last}
-        before = self.sums.get(rest, next(iter(rest)))
-        reads = {read.maker: read.within(self.problems[read.maker], layer.problem, operand) for read in made}
-        yield before, last, _added_link(reads[before], reads[last], self.problems)
+    def _added(self) -> dict[str, dict[str, Link | str]]:
+        """Return each result that layers add to their own -> these layers, with the words of both results."""
+        added = dict[str, dict[str, Link | str]]()
+        for makers, last in self.sums.items():
+            rest = makers - {last}
+            before = self.sums.get(rest, next(iter(rest)))
+            reads = self._written_out(*self.reads[makers][0])
+            added.setdefault(before, {})[last] = _added_link(reads[before], reads[last], self.problems)
+        return added
 
     def _inputs(self, workload: Workload) -> Iterator[_Shared]:
         """Yield the inputs that several layers read alike: values of one name, or reads from the same layers outside."""

@@ -59,14 +59,10 @@ class TiledPart:
 
     def keeps(self, maker: str, reader: str) -> bool:
         """Return whether words of one layer stay on chip until another one reads them."""
-        users, root = self.mapping.users, self.mapping.tree.entries[0].keep or ()
-        for name, needed in self.mapping.needs.items():
-            if self.mapping.maker(name) == maker and name not in root:
-                if reader in users[name] or any(
-                    self.keeps(other, reader) for other in needed.keys() - users[name].keys()
-                ):
-                    return True
-        return False
+        group, root = self.mapping, self.mapping.tree.entries[0].keep or ()
+        made = [name for name in group.users if group.maker(name) == maker and name not in root]
+        adders = {layer for name in made for layer in group.needs[name].keys() - group.users[name].keys()}
+        return any(reader in group.users[name] for name in made) or any(self.keeps(one, reader) for one in adders)
 
 
 @dataclass(frozen=True)

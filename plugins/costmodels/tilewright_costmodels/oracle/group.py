@@ -238,10 +238,8 @@ def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -
         own = path.problem.tensor(name)
         points = traces[layer].points @ path.problem.projection_matrix(own).T
         uses.append((path, own, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
-    maker = next(
-        (points for path, own, _, points in uses if own.is_output and path.problem.name == group.maker(tensor)), None
-    )
-    maker = None if edge and edge.zeros else maker
+    made_by = None if edge and edge.zeros else group.maker(tensor)
+    maker = next((points for path, _, _, points in uses if path.problem.name == made_by), None)
     least, most = _box(edge, maker, [points for *_, points in uses])
     shape = [max(1, int(high - low)) for low, high in zip(least, most, strict=True)]
     for path, own, trace, points in uses:

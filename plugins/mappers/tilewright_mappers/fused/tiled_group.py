@@ -105,7 +105,7 @@ class TiledGroup:
             tree, report, value = unfused, plain_report, without
         space = SPACE
         if self.ragged:  # their costs are estimates
-            ragged = self._counted(self._best(ragged=True))
+            ragged = self._counted(self._best(ragged=True), ragged=True)
             cost = None if ragged is None else ragged[1].of(self.objective)
             if ragged is not None and cost is not None and cost < value:
                 tree, report, value, space = *ragged, cost, SPACE + BEYOND
@@ -127,12 +127,11 @@ class TiledGroup:
             ),
         )
 
-    def _counted(self, best: _Cut) -> tuple[GroupMapping, Report] | None:
+    def _counted(self, best: _Cut, ragged: bool = False) -> tuple[GroupMapping, Report] | None:
         """Return the best mapping that the cost model counts, with its report; None if there is none of several layers.
 
         Intervals of layers that it does not count, such as those whose neighbours forward words, are left out.
         """
-        ragged = any(part in self.ragged.values() for part in best.parts)
         while any(part.choice is not None and (len(part.entries) > 1 or part.whole) for part in best.parts):
             tree = Tree(self, best).group()
             report = self.task.evaluate(tree)
@@ -212,7 +211,7 @@ class TiledGroup:
     def _solve_all(self, objective: Objective) -> None:
         """Search all intervals for an objective, short ones first.
 
-        Before, only those are searched during which the results stay whole that do so in a known mapping.
+        With a known mapping, intervals with the results that are whole in it come first.
 
         Raises:
             OutOfTime: The time is over, or the user has interrupted.
