@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.errors import InputError, Location
+from tilewright.files import file_and_member
 from tilewright.schema.document import suggestion
 
 SHOWN = 20
@@ -41,9 +42,12 @@ def chosen(names: Sequence[str], named: str | None, place: Location, kind: str) 
 def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> list[Path]:
     """Return the paths, with each folder replaced by its files with these suffixes, sorted by name.
 
+    A file of a folder that is given by itself, too, counts once.
+
     Raises:
         InputError: a folder has no such files.
     """
+    alone = {os.path.realpath(file_and_member(path)[0]) for path in paths if not os.path.isdir(path)}
     members: list[Path] = []
     for path in paths:
         if not os.path.isdir(path):
@@ -52,7 +56,7 @@ def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> lis
         inside = sorted(member for member in path.iterdir() if member.suffix in suffixes and member.is_file())
         if not inside:
             raise InputError(f"{path} has no {tool} files", hint=_elsewhere(path, suffixes))
-        members += inside
+        members += [member for member in inside if os.path.realpath(member) not in alone]
     return members
 
 

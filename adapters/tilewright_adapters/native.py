@@ -11,13 +11,13 @@ from tilewright.files import file_and_member
 from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, InputSet, NotationTable
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
-from tilewright.schema.document import Document, FileModel, read_document, validate
+from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document, validate
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import MappedProblem, kind_of
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
-from tilewright_adapters.members import chosen
+from tilewright_adapters.members import chosen, files_of
 from tilewright_adapters.parts import gathered, unplaced
 
 TABLE = NotationTable("Tilewright's files", written=HARDWARE_ATTRIBUTES, units=True)
@@ -37,7 +37,10 @@ class NativeAdapter:
         """
         if not files:
             raise InputError("no files to read", hint="give problem, architecture and mapping files")
-        named = [(read_document(file), layer) for file, layer in map(file_and_member, files)]
+        named = [
+            (read_document(file), layer)
+            for file, layer in map(file_and_member, files_of(files, YAML_SUFFIXES, "Tilewright"))
+        ]
         return gathered(
             (part, value, document.locate(()))
             for document, layer in named

@@ -13,6 +13,7 @@ from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, InputSet, NotationTab
 from tilewright.schema.architecture import Architecture
 from tilewright_adapters.loopnest.read import read_parts
 from tilewright_adapters.loopnest.write import write_text
+from tilewright_adapters.members import files_of
 from tilewright_adapters.parts import gathered, unplaced, unwritten_bits
 
 FILE = "loopnest.txt"
@@ -29,7 +30,11 @@ class LoopNestAdapter:
         Raises:
             InputError: the files are invalid; with file and line.
         """
-        parts = ((part, *content) for path in files for part, content in read_parts(path).items())
+        parts = (
+            (part, *content)
+            for path in files_of(files, (".txt",), "loop nest")
+            for part, content in read_parts(path).items()
+        )
         inputs = gathered(parts)
         if inputs == InputSet():
             raise InputError("these files have no problem, architecture or nest")

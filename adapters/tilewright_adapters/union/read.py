@@ -13,11 +13,12 @@ from typing import Any
 from tilewright.errors import InputError
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture, Cluster
-from tilewright.schema.document import Document, read_document, suggestion, validate
+from tilewright.schema.document import YAML_SUFFIXES, Document, read_document, suggestion, validate
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.faults import placed
+from tilewright_adapters.members import files_of
 from tilewright_adapters.union.layout import OPERATIONS, UnionEntry, UnionFile, UnionProblem, one_spelling
 
 OUTPUTS = {"Y": "P", "X": "Q", "H": "P", "W": "Q"}
@@ -55,7 +56,7 @@ class _Sections:
 def read_files(files: Sequence[Path]) -> InputSet:
     """Read all files as one input set. Raises InputError with file and line."""
     sections = _Sections()
-    for path in files:
+    for path in files_of(files, YAML_SUFFIXES, "Union"):
         sections.add(path)
     documents, warnings = sections.found, list[str]()
     if not documents:

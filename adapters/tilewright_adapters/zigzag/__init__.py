@@ -11,7 +11,7 @@ from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.files import file_and_member
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.edges import Edges
-from tilewright.schema.document import Document, parse_document, read_document, validate
+from tilewright.schema.document import YAML_SUFFIXES, Document, parse_document, read_document, validate
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright_adapters import members, sidecar
@@ -65,7 +65,7 @@ class ZigZagAdapter:
         """
         documents: dict[str, Document] = {}
         layer = None
-        for path in files:
+        for path in members.files_of(files, YAML_SUFFIXES, "ZigZag"):
             name, member = file_and_member(path)
             path = Path(name)
             layer = member or layer

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tilewright.application.api.mapping_report import MappingReport
     from tilewright.errors import TilewrightError
+    from tilewright.schema.origin import Origin
 
 
 @options.with_settings(MapSettings)
@@ -157,6 +158,8 @@ def _arch_hint(workload: list[str]) -> str:
     machines = [name for name in workload if name in library.names("architectures") or is_architecture(name)]
     if machines:
         return f"{machines[0]} is an architecture: --arch {machines[0]}"
+    if len(workload) == 1 and os.path.isdir(workload[0]):
+        return f"if {workload[0]} has the architecture, too: tilewright map {workload[0]} --arch {workload[0]}"
     if len(workload) > 1 and all(map(is_foreign, workload)):
         return (
             "name each file of the architecture and of its constraints: tilewright map PROBLEM --arch FILE --arch FILE"
@@ -184,7 +187,7 @@ def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
             if report.folder is not None:
                 words = ["evaluate", str(report.folder / layer_file(number, layer))]
             else:
-                words = _of_one(sys.argv[1:], workload, layer.name)
+                words = _of_one(sys.argv[1:], workload, layer.name, layer.distinct.origin)
             if words is None:
                 note("with -o FOLDER, the mapping of each layer is in a file")
             else:
@@ -192,7 +195,7 @@ def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
             return
 
 
-def _of_one(words: list[str], workload: list[str], layer: str) -> list[str] | None:
+def _of_one(words: list[str], workload: list[str], layer: str, origin: Origin | None = None) -> list[str] | None:
     """Return the words of a call for one layer; None if it is unknown which source has the layer.
 
     The layer is the one that a source picks, or a part of the only source that is no folder of further files.
@@ -203,11 +206,23 @@ def _of_one(words: list[str], workload: list[str], layer: str) -> list[str] | No
     if len(source) != 1:
         return None
     dropped = {file for file in files if file != source[0]}
-    part = source[0] if picked else _of_layer(source[0], layer)
-    return [part if word == source[0] else word for word in words if word not in dropped]
+    part = source[0] if picked else _of_layer(source[0], layer, origin)
+    if part is None:
+        return None
+    before = ["", *words]  # the same folder may be after --arch, too
+    return [
+        part if word == source[0] and last != "--arch" else word
+        for last, word in zip(before, words, strict=False)
+        if word not in dropped
+    ]
 
 
-def _of_layer(workload: str, layer: str) -> str:
-    """Return the argument that selects one layer; for a folder, the name of its file."""
-    files = [path for path in Path(workload).iterdir() if path.stem == layer] if os.path.isdir(workload) else []
-    return str(files[0]) if len(files) == 1 else f"{workload}/{layer}"
+def _of_layer(workload: str, layer: str, origin: Origin | None) -> str | None:
+    """Return the argument that selects one layer; for a folder, the name of its file, or a layer of that; None: unknown."""
+    if not os.path.isdir(workload):
+        return f"{workload}/{layer}"
+    files = [path for path in Path(workload).iterdir() if path.stem == layer]
+    if len(files) == 1:
+        return str(files[0])
+    file = Path(workload) / (origin.file or "") if origin is not None else None
+    return f"{file}/{origin.node}" if origin is not None and file is not None and file.is_file() else None

@@ -7,15 +7,18 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tilewright.application.conversion.folders import names_in, read_folder, states_layer
 from tilewright.application.conversion.joining import joined
 from tilewright.application.conversion.recognition import read_detected
 from tilewright.errors import InputError, NotConformableError
 from tilewright.files import file_and_member, file_name, write_text
-from tilewright.plugin.adapter import SIDECAR, Adapter, EdgeReader, InputSet, LayerReader
+from tilewright.plugin.adapter import SIDECAR, Adapter, EdgeReader, InputSet
 from tilewright.plugin.guard.answers import converted, layers_with
 from tilewright.plugin.registry import Registry
 from tilewright.schema.architecture import Architecture
@@ -71,19 +74,20 @@ def read_map_inputs(
     """
     given = [] if work is None or isinstance(work, Workload) else list(work)
     searched = _searched([*given, *hardware])
+    paths = [path for path in given if path not in searched] or given  # a folder alone has what it is given for
+    hardware = [path for path in hardware if path not in searched] or hardware
+    searched = [path for path in searched if path not in paths and path not in hardware]
     if searched:  # a notation without templates searches no folders
         options = {**(options or {}), "folders": tuple(map(str, searched))}
-        work = [path for path in given if path not in searched] if given else work
-        hardware = [path for path in hardware if path not in searched]
-    paths = [] if work is None or isinstance(work, Workload) else list(_spread(work))
+    _refuse_empty(paths)
 
     def read(adapter: Adapter) -> MapInputs:
         reading = _Reading(adapter, list(hardware))
         if isinstance(work, Workload):
             return reading.around(work)
-        for name, path in _named(adapter, paths):
+        for name, path in _named(adapter, [*reading.spread(paths)]):
             reading.add(name, path)
-        return reading.finished(_name_of(work or ())) if paths else reading.alone()
+        return reading.finished(_name_of(paths)) if paths else reading.alone()
 
     return read_detected([*paths, *hardware], registry, read, notation, options)[1]
 
@@ -112,14 +116,33 @@ class _Reading:
     objective: str | None = None
     uneven: bool = False
 
+    def spread(self, paths: Sequence[Path]) -> Iterator[Path]:
+        """Yield the files, with folders replaced by their files with layers. Raises InputError."""
+        for path in paths:
+            if not os.path.isdir(path):
+                yield path
+                continue
+            folder = read_folder(self.adapter, path, self.hardware)
+            yield from folder.layers
+            if folder.rest and not any(_same(path, other) for other in (*self.hardware, *folder.layers)):
+                names = ", ".join(file.name for file in folder.rest)
+                self.warnings.append(f"{path}: no layer is in {names}; --arch reads hardware and constraints")
+
+    @cached_property
+    def full(self) -> bool:
+        """Whether the files of the hardware have a layer without any other file."""
+        return bool(self.hardware) and states_layer(self.adapter, self.hardware)
+
     def add(self, name: str, path: Path) -> None:
-        """Read one layer together with the hardware."""
+        """Read one layer together with the hardware. Raises InputError if the layer is not from this file."""
         file, node = file_and_member(path)
         origin = Origin(node=node, file=Path(file).name)
+        files = [path, *(other for other in self.hardware if not _same(other, path))]
         try:
-            inputs = self.adapter.parse([path, *self.hardware])
+            inputs = self.adapter.parse(files)
             problem = _problem(inputs, name)
         except NotConformableError as error:
+            self._require_layer(path)
             reason = error.reasons[0]
             operations = 0 if reason.code == "copy" else None
             told = Unmapped(
@@ -129,8 +152,34 @@ class _Reading:
             if reason.code == "compute":  # the array does not execute it
                 self.vectors += self._vectors(name, path, origin)
             return
+        except InputError as error:
+            raise self._naming_parts(error, Path(file)) from None
+        self._require_layer(path)
         self.paths[name], self.origins[name] = path, inputs.origin or origin
         self.include(problem, inputs)
+
+    def _require_layer(self, path: Path) -> None:
+        """Raise InputError if the hardware has a layer, and this file has none: it would count as that layer."""
+        if self.full and not states_layer(self.adapter, [path]):
+            raise InputError(
+                f"{path}: the file has no problem; the files after --arch have one",
+                hint=f"leave {path} out; a folder that is one input is given twice: tilewright map DIR --arch DIR",
+            )
+
+    def _naming_parts(self, error: InputError, file: Path) -> InputError:
+        """Return the error, with the parts of a folder that can be given without the others as its hint."""
+        parts = [part for folder in self.hardware if os.path.isdir(folder) for part in self._parts(folder)]
+        if parts and not os.path.isdir(file):
+            arch = " ".join(f"--arch {part}" for part in parts)
+            hint = f"{error.hint}; " if error.hint else ""
+            error.hint = f"{hint}to leave a file of the folder out, name the others: tilewright map {file} {arch}"
+        return error
+
+    def _parts(self, folder: Path) -> tuple[Path, ...]:
+        """Return the files of a folder of hardware that can be read alone and have no layer; none if all files do."""
+        with suppress(InputError):
+            return read_folder(self.adapter, folder, []).others
+        return ()
 
     def include(self, problem: Problem, inputs: InputSet) -> None:
         """Record the problem, architecture and constraints of one input set.
@@ -185,10 +234,21 @@ class _Reading:
         )
 
     def alone(self) -> MapInputs:
-        """Read the hardware without a problem."""
-        inputs = self.adapter.parse(self.hardware)
+        """Read the hardware without a problem. A folder with several layers has it in its other files."""
+        try:
+            inputs = self.adapter.parse(self.hardware)
+        except InputError as error:
+            inputs = self._without_layers(error)
         told = _once(inputs.warnings)
         return MapInputs(None, self._architecture(inputs), None, told, inputs.objective, inputs.uneven)
+
+    def _without_layers(self, error: InputError) -> InputSet:
+        """Read the hardware without the files of its folders that have layers; raise the error if there are none."""
+        parts = ((self._parts(path) if os.path.isdir(path) else ()) or (path,) for path in self.hardware)
+        files = [file for group in parts for file in group]
+        if files == self.hardware:
+            raise error
+        return self.adapter.parse(files)
 
     def around(self, work: Workload) -> MapInputs:
         """Read the hardware, and its constraints for each problem of the workload."""
@@ -291,24 +351,15 @@ def _searched(paths: Sequence[Path]) -> list[Path]:
     ]
 
 
-def _spread(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files, with folders expanded in natural order: `layer2` before `layer10`.
-
-    Raises:
-        InputError: a folder is empty.
-    """
+def _refuse_empty(paths: Sequence[Path]) -> None:
+    """Raise InputError for a folder without files."""
     for path in paths:
-        if not os.path.isdir(path):
-            yield path
-            continue
-        inside = [member for member in path.iterdir() if member.is_file() and not member.name.startswith(".")]
-        if not inside:
+        if os.path.isdir(path) and not any(member.is_file() for member in path.iterdir()):
             raise InputError(f"{path} has no files", hint="give a folder of layers, or the files themselves")
-        yield from sorted(inside, key=_numbered)
 
 
-def _numbered(path: Path) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d{1,18})", path.name)]
+def _same(path: Path, other: Path) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _named(adapter: Adapter, paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
@@ -316,10 +367,9 @@ def _named(adapter: Adapter, paths: Sequence[Path]) -> Iterator[tuple[str, Path]
     taken: set[str] = set()
     for path in paths:
         file, member = file_and_member(path)
-        names: tuple[str, ...] = () if member is None else (member,)
-        if member is None and isinstance(adapter, LayerReader):
-            names = adapter.layers(Path(file))
-        for name, asked in [(layer, Path(file) / layer) for layer in names] or [(path.stem, path)]:
+        names = names_in(adapter, path) if member is None else (member,)
+        own = Path(os.path.realpath(path)).name if os.path.isdir(path) else path.stem
+        for name, asked in [(layer, Path(file) / layer) for layer in names] or [(own, path)]:
             numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
             free = name if name not in taken else next(candidate for candidate in numbered if candidate not in taken)
             taken.add(free)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tilewright.application.conversion.frontends import builtin_reader, declining
-from tilewright.application.conversion.signs import owners
+from tilewright.application.conversion.signs import MAX_LISTED, owners
 from tilewright.errors import InputError, OptionError, OverdueError, TilewrightError, UnsupportedError, shortened
 from tilewright.files import file_and_member, is_file, missing_file, read_text, refuse_run
 from tilewright.plugin.adapter import Adapter, InputSet
@@ -105,7 +105,7 @@ def read_detected(
     fits, complaints = _tried(builtin, registry, read, options or {})
     owning = owners(here, builtin) if complaints else []
     if not (fits or owning):  # a file with a key of a built-in notation is a file of that notation
-        _refuse_others(files, registry)
+        _refuse_others(files, registry, inside=True)
         _refuse_unreadable(here, complaints)
         fits, more = _tried(others, registry, read, options or {})
         complaints, owning = [*complaints, *more], owners(here, others)
@@ -206,13 +206,19 @@ def _no_options(refusals: Sequence[str]) -> InputError:
     return InputError("no notation has these options" + "".join(f"\n  {refusal}" for refusal in refusals))
 
 
-def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
+def _refuse_others(files: Sequence[Path], registry: Registry, inside: bool = False) -> None:
     """Refuse networks, which built-in frontends read, and programs, which are never run.
+
+    Args:
+        files: files and folders.
+        registry: the plugins to choose from.
+        inside: whether files of folders are refused, too.
 
     Raises:
         InputError: a file is a network or a program.
     """
-    for path in files:
+    folders = [path for path in files if inside and os.path.isdir(path)]
+    for path in [*files, *(file for folder in folders for file in sorted(folder.iterdir())[:MAX_LISTED])]:
         file = file_and_member(path)[0]
         if builtin_reader(file, registry) is not None:
             raise InputError(

@@ -176,6 +176,9 @@ def load_constraints(source: Source | None, architecture: Architecture) -> Const
     """
     if source == "none":
         return NO_CONSTRAINTS
+    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+        hint = "those in files of another tool apply with their hardware: --arch FOLDER"
+        raise InputError(f"{source} is a folder; expected a name or a file of constraints", hint=hint)
     if source is None:
         if (twin := library.twin(architecture)) is not None:
             warn_once(
@@ -359,6 +362,10 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
         return _plain(known_kind), validate(SCHEMAS[known_kind], document)
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"cannot load {_words(source)}", hint="give a name, a file, a dict or an object")
+    if os.path.isdir(source) and is_foreign(source):
+        raise InputError(
+            f"{source} is a folder, which may have several parts", hint="give kind='workload' or kind='architecture'"
+        )
     return _kind_of_name(os.fspath(source)), source
 
 
