@@ -107,6 +107,7 @@ class Net:
         sizes: M, K and N of each layer.
         reads: (layer, tensor) -> makers whose sum it reads.
         parts: layer -> makers whose results it reads side by side as X, column after column.
+        turned, before: (layer, tensor, maker): the result is read transposed; an operator changes it before it is added.
         clusters: data of the architecture; `capacity` of the home is set by `machine`.
         rule: what the constraints say of the home, or None.
         times: executions of each layer.
@@ -119,6 +120,8 @@ class Net:
     times: int
     objective: ObjectiveName
     parts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    turned: frozenset[tuple[int, str, int]] = frozenset()
+    before: frozenset[tuple[int, str, int]] = frozenset()
     costs: dict[tuple[int, frozenset[str]], list[Row]] = field(default_factory=dict)
 
     # -- inputs of the search --------------------------------------------------------------------------------
@@ -134,7 +137,7 @@ class Net:
                 "tensors": tensors,
             }
             reads: dict[str, list[dict[str, Any]]] = {
-                tensor: [{"maker": f"L{at}"} for at in makers]
+                tensor: [self._read(number, tensor, at) for at in makers]
                 for (reader, tensor), makers in self.reads.items()
                 if reader == number
             }
@@ -143,6 +146,14 @@ class Net:
             after = sorted({each["maker"] for found in reads.values() for each in found})
             layers.append({"problem": problem, "count": self.times, "after": after, "reads": reads})
         return {"schema_version": 1, "kind": "workload", "name": "network", "layers": layers}
+
+    def _read(self, number: int, tensor: str, at: int) -> dict[str, Any]:
+        """Return a read of all words of a result as data."""
+        read: dict[str, Any] = {"maker": f"L{at}"}
+        if (number, tensor, at) in self.turned:
+            rows, _, columns = self.sizes[at]
+            read |= {"sizes": {"m": rows, "n": columns}, "made": ["m", "n"], "read": ["n", "m"]}
+        return read | ({"through": [f"relu of L{at}"]} if (number, tensor, at) in self.before else {})
 
     def _side_by_side(self, makers: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Yield the read of each part of a concatenation as data."""
@@ -182,6 +193,10 @@ class Net:
         for reader, makers in self.parts.items():
             for maker in makers:
                 sums.setdefault((maker,), []).append((reader, "X"))
+        several = {
+            at for makers, uses in sums.items() if len({self._way(use, makers) for use in uses}) > 1 for at in makers
+        }
+        sums = {makers: uses for makers, uses in sums.items() if not several & set(makers)}
         home, found = self.stores[self.home], []
         for makers, uses in sorted(sums.items()):
             completing = [
@@ -196,6 +211,13 @@ class Net:
                 found.append(Staying(makers[-1], own, makers[-1], last, bits))
         able = {each.maker for each in found}
         return [each for each in found if self.partners(each.maker) <= able]
+
+    def _way(self, use: tuple[int, str], makers: tuple[int, ...]) -> tuple[bool, ...]:
+        """Return which results have other coordinates than the first in a sum, and which an operator changes before."""
+        if len(makers) == 1:
+            return ()
+        turned = [(*use, at) in self.turned for at in makers]
+        return *(way != turned[0] for way in turned), *((*use, at) in self.before for at in makers)
 
     def partners(self, maker: int) -> set[int]:
         """Return the makers of the parts that are read with a result."""
@@ -507,7 +529,37 @@ def random_net(seed: int) -> Net:
     objective = random.choice(objectives)
     times = random.choice((1, 1, 3))
     parts = _side_by_side(Random(f"parts {seed}"), sizes, set(range(count)) - closed, able)
-    return Net(tuple(sizes), reads, clusters, rule, times, objective, parts)
+    _read_again(Random(f"again {seed}"), sizes, reads, able)
+    turned, before = _ways(Random(f"ways {seed}"), sizes, reads)
+    return Net(tuple(sizes), reads, clusters, rule, times, objective, parts, turned, before)
+
+
+def _read_again(
+    random: Random,
+    sizes: list[tuple[int, int, int]],
+    reads: dict[tuple[int, str], tuple[int, ...]],
+    able: Sequence[int],
+) -> None:
+    """Append, to some networks with a sum, a layer that reads it, too."""
+    sums = [makers for makers in reads.values() if len(makers) > 1]
+    if sums and len(sizes) < 5 and random.random() < 0.7:
+        makers = random.choice(sums)
+        reads[len(sizes), "X"] = makers
+        sizes.append((sizes[makers[0]][0], sizes[makers[0]][2], random.choice(able)))
+
+
+def _ways(
+    random: Random, sizes: Sequence[tuple[int, int, int]], reads: Mapping[tuple[int, str], tuple[int, ...]]
+) -> tuple[frozenset[tuple[int, str, int]], frozenset[tuple[int, str, int]]]:
+    """Return the results that are read transposed, and those that an operator changes before they are added."""
+    uses = [(*use, at) for use, makers in reads.items() for at in makers]
+    square = [use for use in uses if sizes[use[2]][0] == sizes[use[2]][2]]
+    added = [use for use in uses if len(reads[use[:2]]) > 1]
+    share = random.choice((0, 0, 0.3, 0.6))
+    return (
+        frozenset(use for use in square if random.random() < share),
+        frozenset(use for use in added if random.random() < share / 2),
+    )
 
 
 def _side_by_side(

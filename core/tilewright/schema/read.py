@@ -88,7 +88,10 @@ class Read(Model):
     read: tuple[Index, ...] | None = None
     """Word of the operand at a point."""
     through: tuple[str, ...] = ()
-    """Operators on the way that change values only, word by word, in order of execution."""
+    """Operators on the way that change values only, word by word, in order of execution.
+
+    Those that all reads of an operand name act on the sum of their words.
+    """
     whole: tuple[DimensionName, ...] = ()
     """Coordinates whose values an operator on the way needs together, such as a row of a softmax."""
     cut: str | None = None

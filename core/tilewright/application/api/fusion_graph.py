@@ -11,7 +11,7 @@ from tilewright.application.api.graph_table import graph_table
 from tilewright.application.api.network_fusion import NetworkFusion
 from tilewright.application.documents.searches import FusedLink
 from tilewright.application.run.case_costs import home_of
-from tilewright.application.run.resident import are_parts, is_sum
+from tilewright.application.run.sums import Sums
 from tilewright.mapspace.room import shared_words
 from tilewright.schema.architecture import Memory
 from tilewright.schema.workload import Layer, costed_graph
@@ -142,14 +142,19 @@ class FusionGraph(Tabular):
                     yield f"{home.name} may not hold {layer.name}.{operand} ({layer.problem.tensor(operand).role})"
                 if read.cut is not None:
                     yield f"{layer.name}.{operand} reads {maker}: {read.cut}"
-                elif is_sum(self.fusion.workload, layer, operand) or are_parts(self.fusion.workload, layer, operand):
-                    continue
+                elif self._sums.operands[layer.name, operand].kind != "other":
+                    if maker in self._sums.unlike:
+                        yield f"layers see sums of {maker} in several ways, of other words or after other operators"
                 elif not whole.fills(layer.problem, operand):
                     yield f"{maker} makes only a part of {layer.name}.{operand}"
                 elif all(other.cut is None for other in layer.reads[operand]):
                     yield f"{layer.name}.{operand} joins {maker} with results of other words"
             if reads and layer.count != made.count:
                 yield f"{layer.name} and {maker} have different counts, {layer.count} and {made.count}"
+
+    @cached_property
+    def _sums(self) -> Sums:
+        return Sums(self.fusion.workload)
 
     @cached_property
     def _order(self) -> dict[str, int]:

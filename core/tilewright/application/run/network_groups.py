@@ -20,7 +20,7 @@ from tilewright.application.run.digits import (
     named_digits,
     split_ranks,
 )
-from tilewright.application.run.resident import sums_of
+from tilewright.application.run.sums import Sums
 from tilewright.errors import NotConformableError, Reason, UnknownNameError
 from tilewright.mapspace.group_legality import is_padded, moving_axes
 from tilewright.schema.architecture import Architecture
@@ -128,7 +128,7 @@ def group_of_layers(
     if reasons:
         raise NotConformableError("a group of layers", reasons, hint="name fewer layers")
     layers = workload.picked(names)
-    found = _Joined(workload, layers, sums_of(workload) if sums else {})
+    found = _Joined(workload, layers, Sums(workload).last if sums else {})
     return _built(workload, layers, architecture, found)
 
 
@@ -207,13 +207,12 @@ class _Joined:
                 self.cuts = cuts
 
     def _is_plain(self, makers: frozenset[str], last: str) -> bool:
-        """Return whether a sum is one tensor: its readers run later, and read the same words through the same operators.
+        """Return whether a sum may be a tensor of the group: its readers run later, and need no coordinates whole.
 
-        The last maker reads none of them, since it would need words both as an operand and for its result.
+        The last maker reads none of the results, since it would need words both as an operand and for its result.
         """
         if any(layer.name == last and some & makers for some, users in self.reads.items() for layer, *_ in users):
             return False
-        alike = set[frozenset[tuple[str, tuple[str, ...]]]]()
         for layer, operand, made in self.reads.get(makers, ()):
             if self.order[layer.name] <= self.order[last] or any(read.cut or read.whole for read in made):
                 return False
@@ -221,12 +220,7 @@ class _Joined:
             links = [_added_link(read, reads[last], self.problems) for name, read in reads.items() if name != last]
             if len(reads) < len(made) or any(isinstance(link, str) for link in links):
                 return False
-            alike.add(frozenset((read.maker, read.through) for read in made))
-        if len(alike) != 1:
-            return False
-        through = dict(next(iter(alike)))
-        before = [read for *_, made in self.reads.get(makers - {last}, ()) for read in made]
-        return all(through[read.maker][: len(read.through)] == read.through for read in before)
+        return makers in self.reads
 
     def _written_out(self, layer: Layer, operand: str, made: Sequence[Read]) -> dict[str, Read]:
         """Return maker -> its read, with all coordinates."""

@@ -22,6 +22,7 @@ from tilewright.application.run.evaluation import evaluate
 from tilewright.application.run.network import LayerSearch, space_of
 from tilewright.application.run.resident_cases import Case, is_cheaper
 from tilewright.application.run.resident_group import resident_group
+from tilewright.application.run.sums import Sums
 from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.mapspace.legality import legality
 from tilewright.prices import rounding_difference
@@ -30,8 +31,7 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import CYCLES, ENERGY
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.read import Read, shape_of
-from tilewright.schema.workload import Layer, Workload
+from tilewright.schema.workload import Workload
 
 Item = TypeVar("Item")
 
@@ -83,22 +83,24 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
     All readers must be known, and read nothing else in that operand but padding. The home must hold the result in the
     roles that it has for maker and readers. The maker, the readers and the layers between must be repeated equally often.
     Several makers of one operand add to one sum, which the last of them completes. The sum before lives until then.
-    Results that are parts of one operand, such as concatenated ones, all stay or none.
+    All readers must see the same sum. Results that are parts of one operand, such as concatenated ones, all stay or none.
     A value takes the bits of the layer for which it is widest.
 
     Args:
         width: bits of one value in the home, by layer and tensor.
     """
     order = {layer.name: number for number, layer in enumerate(workload.layers)}
-    sums, partners, unknown = _sums(workload)
-    completed = Counter(max(makers, key=order.__getitem__) for makers in sums)
+    sums = Sums(workload)
+    completed = Counter(max(makers, key=order.__getitem__) for makers in sums.readers)
     results = []
-    for makers, readers in sums.items():
+    for makers, readers in sums.readers.items():
         maker = workload.layer(max(makers, key=order.__getitem__))
-        later = [users for users in sums if makers < users and users - makers == {max(users, key=order.__getitem__)}]
+        later = [
+            users for users in sums.readers if makers < users and users - makers == {max(users, key=order.__getitem__)}
+        ]
         first = order[maker.name]
         uses = [order[reader] for reader in readers] + [order[max(users, key=order.__getitem__)] for users in later]
-        if unknown & makers or completed[maker.name] > 1 or not uses or min(uses) <= first:
+        if sums.unknown & makers or completed[maker.name] > 1 or not uses or min(uses) <= first:
             continue
         uses_of = [(problem, problem.output) for problem in (workload.layer(name).problem for name in makers)]
         uses_of += [
@@ -114,58 +116,11 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
         bits = values * max(width(problem, tensor) for problem, tensor in uses_of)
         operands = {reader: tuple(names) for reader, names in readers.items()}
         size = bits / home.word_bits, bits
-        others = frozenset(partners.get(maker.name, ()))
+        others = frozenset(sums.partners.get(maker.name, ()))
         results.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, *size, others))
     while len(able := [result for result in results if result.allows({one.maker for one in results})]) < len(results):
         results = able
     return results
-
-
-def _sums(
-    workload: Workload,
-) -> tuple[dict[frozenset[str], dict[str, list[str]]], dict[str, set[str]], set[str]]:
-    """Return the makers of each sum -> its readers, with their operands; partners; and the layers whose results have other uses.
-
-    A single result is a sum of one. A result that only a later sum reads has no readers. Partners make the parts of an operand.
-    """
-    sums, partners = dict[frozenset[str], dict[str, list[str]]](), dict[str, set[str]]()
-    unknown = {layer.name for layer in workload.layers if layer.returned}
-    for number, layer in enumerate(workload.layers):
-        before = [earlier.name for earlier in workload.layers[:number]] if layer.after is None else layer.after
-        unknown |= set(before) - {read.maker for reads in layer.reads.values() for read in reads}
-        for operand, reads in layer.reads.items():
-            makers = frozenset(read.maker for read in reads)
-            if not makers:
-                continue
-            if is_sum(workload, layer, operand):
-                sums.setdefault(makers, {}).setdefault(layer.name, []).append(operand)
-            elif are_parts(workload, layer, operand):
-                for read in reads:
-                    sums.setdefault(frozenset({read.maker}), {}).setdefault(layer.name, []).append(operand)
-                    partners.setdefault(read.maker, set()).update(makers - {read.maker})
-            else:
-                unknown |= makers
-    order = {layer.name: number for number, layer in enumerate(workload.layers)}
-    for makers in list(sums):
-        first = frozenset({min(makers, key=order.__getitem__)})
-        if len(makers) == 2:
-            sums.setdefault(first, {})
-        rest = makers - {max(makers, key=order.__getitem__)}
-        if rest and rest not in sums:
-            unknown |= makers
-    return sums, partners, unknown
-
-
-def sums_of(workload: Workload) -> dict[frozenset[str], str]:
-    """Return the makers of each result that layers read, or of a sum -> the last of them, where nothing else uses it.
-
-    So a sum of several is the result of its last maker, to which it adds the sum before.
-    """
-    sums, partners, unknown = _sums(workload)
-    order = {layer.name: number for number, layer in enumerate(workload.layers)}
-    last = {makers: max(makers, key=order.__getitem__) for makers in sums}
-    twice = {name for name, count in Counter(last.values()).items() if count > 1}
-    return {makers: name for makers, name in last.items() if not makers & (unknown | partners.keys() | twice)}
 
 
 def exchanged(workload: Workload) -> list[frozenset[str]]:
@@ -187,43 +142,6 @@ def exchanged(workload: Workload) -> list[frozenset[str]]:
             names.add(layer.problem.output.name)
         groups.append(frozenset(names))
     return groups
-
-
-def is_sum(workload: Workload, layer: Layer, operand: str) -> bool:
-    """Return whether a layer reads one result, or the sum of several, in all words of an operand but padding.
-
-    The results of a sum have the same words. Those of a broadcast are fewer, and those of a concatenation are others.
-    """
-    reads, problem = _written_out(workload, layer, operand), layer.problem
-    if not all(read.fills(problem, operand) for read in reads):
-        return False
-    makers = {read.maker: workload.layer(read.maker).problem for read in reads}
-    words = {maker.tensor_words(maker.output) for maker in makers.values()}
-    alike = len(words) == len({read.box for read in reads}) == 1 and not any(read.repeats for read in reads)
-    return len(makers) == len(reads) and (len(reads) == 1 or alike)
-
-
-def are_parts(workload: Workload, layer: Layer, operand: str) -> bool:
-    """Return whether several results follow one another along one coordinate of an operand, and are all of its words."""
-    reads, problem = _written_out(workload, layer, operand), layer.problem
-    if len({read.maker for read in reads}) < len(reads) or any(read.cut is not None for read in reads):
-        return False
-    partial = {at for read in reads for at, filled in enumerate(read.filled(problem, operand)) if not filled}
-    if len(partial) != 1:
-        return False
-    (along,) = partial
-    ranges = sorted(((read.box[along], read) for read in reads), key=lambda pair: pair[0].start)
-    ends = [0, *(values.stop for values, _ in ranges)]
-    return (
-        all(values.start == end for (values, _), end in zip(ranges, ends, strict=False))
-        and ends[-1] == shape_of(problem, operand)[along]
-        and all(len(values) == read.values_along(along) for values, read in ranges)
-    )
-
-
-def _written_out(workload: Workload, layer: Layer, operand: str) -> list[Read]:
-    """Return the reads of an operand with all coordinates written out."""
-    return [access for name, tensor, access in workload.edges if (name, tensor) == (layer.name, operand)]
 
 
 @dataclass

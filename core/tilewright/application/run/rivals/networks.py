@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from tilewright.schema.architecture import Cluster, Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping as LayerMapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.read import Read
 from tilewright.schema.workload import Workload
 
 MAX_CHOICES = 64
@@ -49,6 +51,45 @@ class Stay:
     uses: frozenset[tuple[str, str]]
     bits: int
     together: frozenset[str]
+
+
+@dataclass(frozen=True)
+class View:
+    """How a layer sees the last addition of a sum: the operators before, and the words of both results."""
+
+    operators: tuple[Any, ...]
+    before: Read
+    last: Read
+
+    def agrees(self, other: View) -> bool:
+        """Return whether both see the same sum."""
+        rows = [view.rows() for view in (self, other)]
+        words = [view.words() for view in (self, other)]
+        pairs = {pair for view in words for pair in view}
+        one_to_one = len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
+        return self.operators == other.operators and rows[0] == rows[1] and one_to_one
+
+    def rows(self) -> list[set[str]] | None:
+        """Return the axes of both results along which an operator needs all values; None if it acts on the sum."""
+        used = [
+            {
+                f"{place}: {index.terms[name]}"
+                for place, index in enumerate(side or ())
+                for name in read.whole
+                if name in index.terms and read.sizes[name] > 1
+            }
+            for read in (self.before, self.last)
+            for side in (read.read, read.made)
+        ]
+        return None if used[0] == used[2] else [used[1], used[3]]
+
+    def words(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Yield the words that are added."""
+        makers = list[dict[tuple[int, ...], tuple[int, ...]]]()
+        for read in (self.before, self.last):
+            made, used = (np.stack(side, axis=1).tolist() for side in read.points())
+            makers.append({tuple(there): tuple(here) for here, there in zip(made, used, strict=True)})
+        yield from ((makers[0][there], makers[1][there]) for there in makers[0].keys() & makers[1].keys())
 
 
 @dataclass(frozen=True)
@@ -288,6 +329,7 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
     place = {layer.name: number for number, layer in enumerate(workload.layers)}
     sums, together = dict[tuple[str, ...], set[tuple[str, str]]](), dict[str, set[str]]()
     unknown = {layer.name for layer in workload.layers if layer.returned}
+    views = dict[tuple[str, ...], list[View]]()
     for number, layer in enumerate(workload.layers):
         before = [earlier.name for earlier in workload.layers[:number]] if layer.after is None else layer.after
         stated = {read.maker for reads in layer.reads.values() for read in reads}
@@ -301,9 +343,13 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
                 continue
             if len(makers) < len(reads) or not all(_is_whole(workload, layer.name, operand, name) for name in makers):
                 unknown |= set(makers)
+            elif not _agrees(workload, layer.name, operand, makers, views):
+                unknown |= set(makers)
             for length in range(1, len(makers) + 1):
                 uses = sums.setdefault(makers[:length], set())
                 uses.update([(layer.name, operand)] if length == len(makers) else [])
+    while len(more := unknown.union(*(makers for makers in sums if unknown & set(makers)))) > len(unknown):
+        unknown = more
     stays = list[Stay]()
     for makers, readers in sums.items():
         maker = workload.layer(makers[-1])
@@ -337,6 +383,36 @@ def _are_parts(workload: Workload, reader: str, operand: str) -> bool:
     words = np.concatenate([np.stack(read.points()[1], axis=1) for read in reads])
     distinct: int = len(np.unique(words, axis=0))
     return len(words) == distinct and distinct == problem.tensor_words(problem.tensor(operand))
+
+
+def _agrees(
+    workload: Workload, reader: str, operand: str, makers: tuple[str, ...], views: dict[tuple[str, ...], list[View]]
+) -> bool:
+    """Return whether a reader sees the results added as others do: the same words of them, after the same operators.
+
+    Args:
+        views: makers of each sum -> how layers see its last addition; it is extended.
+    """
+    reads = {access.maker: access for layer, name, access in workload.edges if (layer, name) == (reader, operand)}
+    agrees = True
+    for number in range(2, len(makers) + 1):
+        together = [reads[name] for name in makers[:number]]
+        view = View(_added_after([read.through for read in together]), together[-2], together[-1])
+        seen = views.setdefault(makers[:number], [])
+        if view not in seen:
+            agrees &= all(view.agrees(other) for other in seen)
+            seen.append(view)
+    return agrees
+
+
+def _added_after(ways: Sequence[Sequence[str]]) -> tuple[Any, ...]:
+    """Return the operators before each addition of a sum. Those that are on all of its ways act on the sum."""
+    if len(ways) == 1:
+        return ()
+    cut = [tuple(itertools.takewhile(lambda name: not all(name in way for way in ways), way)) for way in ways]
+    *before, last = cut
+    on_sum = itertools.dropwhile(lambda name: not all(name in way for way in before), before[0])
+    return _added_after(before), tuple(on_sum), last
 
 
 def _is_whole(workload: Workload, reader: str, operand: str, maker: str) -> bool:
