@@ -64,15 +64,14 @@ def test_two_layers_see_one_sum_or_two(first: list[Any], second: list[Any], one:
 
 
 def test_a_layer_may_read_fewer_words_of_a_sum() -> None:
-    """L4 reads the second half of the rows of L0 + L1, which lie in one plane with all rows; L5 adds other rows."""
+    """L3 reads two rows of L0 + L1. With starts 2 and 1 it sees other rows added."""
     rows = {"sizes": {"m": 2, "n": 4}, "read": ["m", "n"]}
 
     def sums(*starts: int) -> frozenset[str]:
         data = products(4, (4,) * 5)
-        for layer, own in zip(data["layers"], ([], [], [read(0), read(1)], starts), strict=True):
-            if layer["problem"]["name"] == "L3":
-                layer["problem"]["dimensions"]["M"] = 2
-                own = [read(at, **rows, made=[f"m + {start}", "n"]) for at, start in enumerate(starts)]
+        data["layers"][3]["problem"]["dimensions"]["M"] = 2
+        last = [read(at, **rows, made=[f"m + {start}", "n"]) for at, start in enumerate(starts)]
+        for layer, own in zip(data["layers"], ([], [], [read(0), read(1)], last), strict=True):
             layer |= {"after": [one["maker"] for one in own], "reads": {"A": own} if own else {}}
         return Sums(tw.Workload.model_validate(data)).unlike
 
