@@ -12,8 +12,11 @@ from support.profiles import first
 from support.tiled_groups import MORE, TIMELOOP, Case, found
 from tilewright.application.run.evaluation import evaluate_group
 from tilewright.application.run.group_search import branch_table
+from tilewright.errors import Reason
 from tilewright.plugin.groupmapper import BranchCase, BranchCost, BranchMapper, GroupTask
+from tilewright.reports import Report
 from tilewright.schema.architecture import Memory
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import ENERGY, Objective
 from tilewright.schema.problem import Problem
 from tilewright_mappers.fused.group import _axes, _shared
@@ -98,6 +101,25 @@ def test_floors_are_the_least_costs_over_all_sets_of_tensors(seed: int) -> None:
         search.branches[objective].ask(everything)
         again = [search._floor(at, objective) for at in range(len(search.problems))]
         assert again == pytest.approx(floors, rel=1e-9)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_mapping_that_the_model_refuses_loses_an_interval_and_not_all(named: bool) -> None:
+    """The reason names a layer, whose interval is lost, or a memory."""
+    search, refused = searched(Case(5)), list[GroupMapping]()
+    evaluate = search.task.evaluate
+
+    def refuse(group: GroupMapping) -> Report:
+        report = evaluate(group)
+        if refused or report.energy_pj is None or report.energy_pj > 2000:
+            return report
+        refused.append(group)
+        reason = Reason(code="alive", where=group.layers[0].name if named else "Home", message="words do not fit")
+        return report.model_copy(update={"valid": False, "reasons": (reason,), "energy_pj": None, "cycles": None})
+
+    search.task = replace(search.task, evaluate=refuse)
+    result = search.result()
+    assert refused and 2000 < result.energy_pj < (evaluate(result.unfused).energy_pj or 0)
 
 
 def _sets(problem: Problem) -> list[frozenset[str]]:

@@ -130,9 +130,10 @@ class TiledGroup:
     def _counted(self, best: _Cut, ragged: bool = False) -> tuple[GroupMapping, Report] | None:
         """Return the best mapping that the cost model counts, with its report; None if there is none of several layers.
 
-        Intervals of layers that it does not count, such as those whose neighbours forward words, are left out.
+        Intervals of layers that it does not count, such as those whose neighbours forward words, are left out. For a reason
+        without a layer, such as tiles that do not fit together, the last interval is.
         """
-        while any(part.choice is not None and (len(part.entries) > 1 or part.whole) for part in best.parts):
+        while shared := [part for part in best.parts if part.choice and (len(part.entries) > 1 or part.whole)]:
             tree = Tree(self, best).group()
             report = self.task.evaluate(tree)
             if report.valid:
@@ -142,7 +143,7 @@ class TiledGroup:
                 part
                 for part in best.parts
                 if any(problem.name in refused for problem in self.problems[part.first :][: len(part.entries)])
-            ]
+            ] or shared[-1:]
             dropped = [
                 (known, key)
                 for known in (self.known, self.ragged)
@@ -152,7 +153,10 @@ class TiledGroup:
             if not dropped:
                 return None
             for known, key in dropped:
-                known[key] = replace(known[key], energy_pj=math.inf, cycles=math.inf)
+                if known is self.ragged:
+                    del known[key]  # tiles that divide may be counted
+                else:
+                    known[key] = replace(known[key], energy_pj=math.inf, cycles=math.inf)
             best = self._best(ragged=ragged)
         return None
 
