@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.errors import InputError, NotConformableError
+from tilewright.errors import InputError, NotConformableError, UnsupportedError
 from tilewright.plugin.adapter import Adapter, InputSet, LayerReader
 
 SHOWN = 4
@@ -140,21 +140,30 @@ def _together(
     Raises:
         InputError: they are not one input.
     """
-    if len(names) == 1:
-        (file, listed), *_ = names.items()
-        if states_layer(adapter, [file / listed[0] if listed else file, folder]):
-            return [file]
-    if not names and states_layer(adapter, [folder]):
-        return [folder]
-    if not unread:
-        raise InputError(f"{folder}: no file has a problem", hint="give files without layers by --arch")
+    error = None
+    if len(names) <= 1:
+        layers = [file / listed[0] if listed else file for file, listed in names.items()]
+        try:
+            if has_layer(adapter.parse([*layers, folder])):
+                return [*names] or [folder]
+        except NotConformableError:
+            return [*names] or [folder]
+        except InputError as refusal:
+            error = refusal
+        if not names:
+            raise error or InputError(f"{folder}: no file has a problem", hint="give files without layers by --arch")
     suffixes = {file.suffix for file in names}
-    error = next((error for file, error in unread.items() if file.suffix in suffixes), [*unread.values()][0])
-    hint = f"{error.hint}; " if error.hint else ""
-    if names:
-        hint += f"to leave this file out, name those with layers: tilewright map {_listed([*names], ' ')} --arch ARCH"
-    error.hint = hint or None
-    raise error
+    file = next((file for file in unread if file.suffix in suffixes), [*unread][0])
+    alone = unread[file]
+    if isinstance(alone, UnsupportedError):
+        raise alone
+    message = alone.message if alone.location else f"{file}: {alone.message}"
+    if error is not None and error.message != alone.message:
+        message = f"{folder} is not one input: {error.message}; and by itself, {message}"
+    hint = f"to leave files out, name those with layers: tilewright map {_listed([*names], ' ')} --arch ARCH"
+    told = InputError(message, hint=hint if alone.hint is None else f"{alone.hint}; {hint}")
+    told.location = alone.location  # the message has it
+    raise told
 
 
 def _listed(files: Sequence[Path], between: str = ", ") -> str:

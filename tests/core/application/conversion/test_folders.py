@@ -173,6 +173,11 @@ def test_a_named_file_without_a_layer_is_refused(tmp_path: Path) -> None:
         ({"arch": ARCH, "rules": RULES}, "no file has a problem", "by --arch"),
         ({"a": PARTS["problem"], "b": "problem: {shape: 3}\n"}, "b.yaml", "name those with layers: tilewright map"),
         ({"a": PARTS["problem"], "b": PARTS["problem"], "mapping": MAPPING}, "mapping.yaml", "name those with layers"),
+        (
+            {"arch": ARCH, "old": ARCH.replace("512", "256"), "a": PARTS["problem"], "mapping": MAPPING},
+            "is not one input: .*old.yaml.*architecture is repeated.*mapping.yaml.*needs its architecture",
+            "name those with layers",
+        ),
     ],
 )
 def test_an_unclear_folder_is_refused(tmp_path: Path, texts: dict[str, str], said: str, hint: str) -> None:
