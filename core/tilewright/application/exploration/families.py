@@ -159,7 +159,7 @@ def best_of(machines: Sequence[Architecture]) -> Architecture:
         clusters.append(cluster.model_copy(update={"memories": tuple(memories)}))
     best = machines[0].model_copy(update={"clusters": tuple(clusters)})
     same = (machine for machine in machines if _without_told(machine) == _without_told(best))
-    return next(same, best.model_copy(update={"name": f"best of {len(machines)} like {machines[0].name}"}))
+    return next(same, best.model_copy(update={"name": f"best_of_{len(machines)}_like_{machines[0].name}"}))
 
 
 class Stage(NamedTuple):

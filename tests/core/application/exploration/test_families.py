@@ -61,6 +61,22 @@ def test_the_best_of_a_family_has_the_largest_size_the_lowest_prices_and_the_hig
     assert best.memories[1].capacity_words == 32 and best.memories[1].read_energy_pj == 4
 
 
+def test_a_store_with_the_best_of_a_family_serves_a_machine_like_it(tmp_path: Path) -> None:
+    """Equal hardware has one row, under the name that was first: the best machine of a family is a valid architecture."""
+    best = best_of(machines())
+    assert best.name == "best_of_9_like_registers_0" and Architecture.model_validate(best.model_dump()) == best
+    words: dict[str, Any] = {
+        "mapper": "optimal",
+        "gap": 0.05,
+        "bounds": False,
+        "store": tmp_path / "s",
+        "progress": False,
+    }
+    tw.explore(PRODUCT, SPACE, **words)
+    vary = {"DRAM.read_bandwidth_words_per_cycle": [8.0, 2.0]}
+    assert len(tw.explore(PRODUCT, arch=best.model_copy(update={"name": "mine"}), vary=vary, **words).points) == 2
+
+
 def test_a_best_machine_that_is_a_member_is_that_member() -> None:
     same_size = [machine for machine in machines() if machine.memories[2].capacity_words == 8]
 
