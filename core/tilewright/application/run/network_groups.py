@@ -128,8 +128,8 @@ def group_of_layers(
     if reasons:
         raise NotConformableError("a group of layers", reasons, hint="name fewer layers")
     layers = workload.picked(names)
-    found = _Joined(workload, layers, Sums(workload).last if sums else {})
-    return _built(workload, layers, architecture, found)
+    tensors = _Joined(workload, layers, Sums(workload).last if sums else {})
+    return _built(workload, layers, architecture, tensors)
 
 
 def _obstacles(workload: Workload, names: Sequence[str]) -> Iterator[Reason]:
@@ -325,15 +325,15 @@ def _added_link(read: Read, other: Read, problems: Mapping[str, Problem]) -> Lin
     for ours, theirs in zip(read.read or (), other.read or (), strict=True):
         if len(ours.terms) == len(theirs.terms) == 1 and [*ours.terms.values()] == [*theirs.terms.values()]:
             names |= dict(zip(theirs.terms, ours.terms, strict=True))
-    own, made = read.made or (), other.made or ()
+    before, made = read.made or (), other.made or ()
     same = tuple(
         Index(terms=FrozenDict({names.get(at, ""): c for at, c in i.terms.items()}), offset=i.offset) for i in made
     )
-    if own != same:
+    if before != same:
         return f"{read.maker} and {other.maker} have other coordinates, and are added"
     sides = (
-        Side(read.maker, problems[read.maker].output.name, own),
-        Side(other.maker, problems[other.maker].output.name, own),
+        Side(read.maker, problems[read.maker].output.name, before),
+        Side(other.maker, problems[other.maker].output.name, before),
     )
     link = _link_of(f"{other.maker} adds {read.maker}", read, sides)
     return _mismatch(link, problems) or link
@@ -421,8 +421,11 @@ def _coordinates(shared: _Shared, problems: Mapping[str, Problem], cuts: Cuts) -
         return _common(digits[0])
     made = digits[0][shared.maker]
     matches = list[tuple[str, list[Digit | None]]]()
-    for own in digits:
-        maker, (reader, others) = own[shared.maker], next(item for item in own.items() if item[0] != shared.maker)
+    for by_layer in digits:
+        maker, (reader, others) = (
+            by_layer[shared.maker],
+            next(item for item in by_layer.items() if item[0] != shared.maker),
+        )
         matched = [_matched(digit, others) for digit in maker]
         _check_all_matched(reader, others, matched)
         matches.append((reader, matched))
@@ -433,9 +436,9 @@ def _coordinates(shared: _Shared, problems: Mapping[str, Problem], cuts: Cuts) -
     ]
     users: dict[str, list[Digit | None]] = {shared.maker: [made[at] for at in kept]}
     starts = {shared.maker: [0] * len(kept)}
-    for (reader, matched), own in zip(matches, digits, strict=True):
+    for (reader, matched), by_layer in zip(matches, digits, strict=True):
         users[reader] = [matched[at] for at in kept]
-        starts[reader] = [(d.start if (d := matched[at]) else 0) - own[shared.maker][at].start for at in kept]
+        starts[reader] = [(d.start if (d := matched[at]) else 0) - by_layer[shared.maker][at].start for at in kept]
     return _Coordinates(users, starts, None)
 
 
@@ -446,11 +449,13 @@ def _check_added(some: Sequence[_Shared], coordinates: Sequence[_Coordinates]) -
         SplitError: they differ.
     """
     made = {
-        shared.maker: own.users[shared.maker] for shared, own in zip(some, coordinates, strict=True) if shared.maker
+        shared.maker: common.users[shared.maker]
+        for shared, common in zip(some, coordinates, strict=True)
+        if shared.maker
     }
-    for shared, own in zip(some, coordinates, strict=True):
+    for shared, common in zip(some, coordinates, strict=True):
         for layer in shared.added:
-            if any(own.starts.get(layer, ())) or own.users[layer] != made.get(layer, own.users[layer]):
+            if any(common.starts.get(layer, ())) or common.users[layer] != made.get(layer, common.users[layer]):
                 raise SplitError(f"{layer} adds {shared.maker} in other coordinates")
 
 
@@ -458,9 +463,9 @@ def _common(digits: Mapping[str, list[Digit]]) -> _Coordinates:
     """Return the coordinates of an input that several layers read."""
     first, *others = digits.values()
     parts = [digit for digit in first if digit.part is not None]
-    matches = [[_matched(digit, own) for digit in parts] for own in others]
-    for layer, own, matched in zip(list(digits)[1:], others, matches, strict=True):
-        _check_all_matched(layer, own, matched)
+    matches = [[_matched(digit, user) for digit in parts] for user in others]
+    for layer, user, matched in zip(list(digits)[1:], others, matches, strict=True):
+        _check_all_matched(layer, user, matched)
     _check_all_matched(next(iter(digits)), first, list(parts))
     every = [list[Digit | None](parts), *matches]
     kept = [
@@ -468,10 +473,12 @@ def _common(digits: Mapping[str, list[Digit]]) -> _Coordinates:
         for at, digit in enumerate(parts)
         if digit.steps > 1 or all(m[at] for m in every) or any((d := m[at]) and d.size > 1 for m in every)
     ]
-    users = {layer: [own[at] for at in kept] for layer, own in zip(digits, every, strict=True)}
-    starts = {layer: [d.start if d else 0 for d in own] for layer, own in users.items()}
+    users = {layer: [user[at] for at in kept] for layer, user in zip(digits, every, strict=True)}
+    starts = {layer: [d.start if d else 0 for d in user] for layer, user in users.items()}
     sizes = [parts[at].steps for at in kept]
-    padded = any(d is not None and d.size > size for own in users.values() for d, size in zip(own, sizes, strict=True))
+    padded = any(
+        d is not None and d.size > size for user in users.values() for d, size in zip(user, sizes, strict=True)
+    )
     return _Coordinates(users, starts, sizes if padded else None)
 
 
@@ -487,48 +494,51 @@ def _check_all_matched(layer: str, digits: Sequence[Digit], matched: Sequence[Di
             raise SplitError(f"{layer} has {digit.size} words along a coordinate where the others have one")
 
 
-def _built(workload: Workload, layers: Sequence[Layer], architecture: Architecture, found: _Joined) -> NetworkGroup:
-    named = {name: named_digits(problem, found.cuts) for name, problem in found.problems.items()}
+def _built(workload: Workload, layers: Sequence[Layer], architecture: Architecture, joined: _Joined) -> NetworkGroup:
+    named = {name: named_digits(problem, joined.cuts) for name, problem in joined.problems.items()}
     ranks = {
         (name, tensor.name): split_ranks(problem, tensor, named[name])
-        for name, problem in found.problems.items()
+        for name, problem in joined.problems.items()
         for tensor in problem.tensors
     }
-    taken = {name: {new for digits in own.values() for new, *_ in digits} | set(own) for name, own in named.items()}
+    taken = {
+        name: {new for digits in by_name.values() for new, *_ in digits} | set(by_name)
+        for name, by_name in named.items()
+    }
     units = dict[tuple[str, int], str]()
-    projections = {pair: tuple(rank for *_, rank in own) for pair, own in ranks.items()}
+    projections = {pair: tuple(rank for *_, rank in parts) for pair, parts in ranks.items()}
     edges, rows = list[dict[str, Any]](), dict[str, frozenset[tuple[str, str]]]()
-    joined = {
+    pairs = {
         (side.layer, side.tensor)
-        for shared in found.shared
+        for shared in joined.shared
         for link in shared.links
         for side in link.sides
         if side.layer not in shared.added
     }
-    used = {f"{name}.{tensor}" for name, tensor in ranks if (name, tensor) not in joined}
-    for shared in found.shared:
-        coordinates = _coordinates(shared, found.problems, found.cuts)
+    used = {f"{name}.{tensor}" for name, tensor in ranks if (name, tensor) not in pairs}
+    for shared in joined.shared:
+        coordinates = _coordinates(shared, joined.problems, joined.cuts)
         tensors = {side.layer: side.tensor for link in shared.links for side in link.sides}
         for layer, digits in coordinates.users.items():
-            own = {(rank, stride): new for rank, stride, new in ranks[layer, tensors[layer]]}
+            names = {(rank, stride): new for rank, stride, new in ranks[layer, tensors[layer]]}
             unit = 0
             projection = list[Rank]()
             for digit in digits:
                 if digit is not None:
-                    projection.append(own[digit.rank, digit.stride])
+                    projection.append(names[digit.rank, digit.stride])
                     continue
                 new = units.get((layer, unit)) or units.setdefault((layer, unit), fresh("U", taken[layer]))
                 projection.append(Rank.model_validate({"terms": {new: 1}}))
                 unit += 1
             projections[layer, tensors[layer]] = tuple(projection)
         name = _edge_name(".".join(shared.base), used)
-        starts = {layer: own for layer, own in coordinates.starts.items() if any(own)}
-        tensors = {layer: own for layer, own in tensors.items() if layer not in shared.added}
+        starts = {layer: shift for layer, shift in coordinates.starts.items() if any(shift)}
+        tensors = {layer: tensor for layer, tensor in tensors.items() if layer not in shared.added}
         edges.append(
             {"tensor": name, "layers": tensors, "offsets": starts, "added": sorted(shared.added)}
             | ({} if coordinates.sizes is None else {"sizes": coordinates.sizes})
         )
-        together = frozenset(_rows(shared, found, ranks))
+        together = frozenset(_rows(shared, joined, ranks))
         if together:
             rows[name] = together
     problems = [
@@ -538,8 +548,8 @@ def _built(workload: Workload, layers: Sequence[Layer], architecture: Architectu
         for layer in layers
     ]
     dimensions = {
-        name: FrozenDict({new: (old, stride) for old, digits in own.items() for new, stride, _ in digits})
-        for name, own in named.items()
+        name: FrozenDict({new: (old, stride) for old, digits in by_name.items() for new, stride, _ in digits})
+        for name, by_name in named.items()
     }
     data = {
         "name": workload.name,
@@ -556,7 +566,7 @@ def _built(workload: Workload, layers: Sequence[Layer], architecture: Architectu
             for edge, zeros in zip(edges, padded, strict=True)
         ]
         group = GroupMapping.model_validate(data | {"edges": stored})
-    return NetworkGroup(group, FrozenDict(dimensions), tuple(found.left_out), FrozenDict(rows))
+    return NetworkGroup(group, FrozenDict(dimensions), tuple(joined.left_out), FrozenDict(rows))
 
 
 def _edge_name(name: str, used: set[str]) -> str:
@@ -564,13 +574,13 @@ def _edge_name(name: str, used: set[str]) -> str:
     return fresh(name if _NAME.fullmatch(name) else "T", used)
 
 
-def _rows(shared: _Shared, found: _Joined, ranks: Mapping[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
+def _rows(shared: _Shared, joined: _Joined, ranks: Mapping[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
     for link in shared.links if shared.maker is not None else ():
         for side in link.sides if link.whole else ():
-            own = {(rank, stride): new for rank, stride, new in ranks[side.layer, side.tensor]}
-            for digit in digits_along(found.problems[side.layer], side, link, found.cuts):
+            names = {(rank, stride): new for rank, stride, new in ranks[side.layer, side.tensor]}
+            for digit in digits_along(joined.problems[side.layer], side, link, joined.cuts):
                 if digit.part is not None and digit.part[0] in link.whole:
-                    yield from ((side.layer, name) for name in own[digit.rank, digit.stride].terms)
+                    yield from ((side.layer, name) for name in names[digit.rank, digit.stride].terms)
 
 
 def _rewritten(

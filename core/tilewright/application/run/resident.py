@@ -199,9 +199,9 @@ class ResidentNetwork:
         """Return the case of a layer while some intermediates, by position in `may_stay`, are alive."""
         layer = self.workload.layers[number]
         alive = [self.may_stay[at] for at in live]
-        own = {name for intermediate in alive for name in intermediate.operands.get(layer.name, ())}
-        own |= {intermediate.result for intermediate in alive if intermediate.first == number}
-        return Case(layer.problem.content_key, frozenset(own), sum(intermediate.bits for intermediate in alive))
+        residents = {name for intermediate in alive for name in intermediate.operands.get(layer.name, ())}
+        residents |= {intermediate.result for intermediate in alive if intermediate.first == number}
+        return Case(layer.problem.content_key, frozenset(residents), sum(intermediate.bits for intermediate in alive))
 
     def free(self, number: int) -> Case:
         """Return the case of most freedom: all tensors of other layers are resident, and take no capacity."""
@@ -221,15 +221,15 @@ class ResidentNetwork:
         strange = sorted(named.keys() - known.keys())
         if strange:
             raise InputError(f"these results may not stay: {', '.join(strange)}")
-        own = [(known[name], self.may_stay[known[name]]) for name in named]
-        for _, intermediate in own:
+        chosen = [(known[name], self.may_stay[known[name]]) for name in named]
+        for _, intermediate in chosen:
             if not intermediate.allows(named):
                 others = ", ".join(sorted(intermediate.partners - named.keys()))
                 raise InputError(
                     f"{intermediate.maker} stays only with {others}: a layer reads all of them as one operand"
                 )
         cases = [
-            frozenset(at for at, intermediate in own if intermediate.first <= number <= intermediate.last)
+            frozenset(at for at, intermediate in chosen if intermediate.first <= number <= intermediate.last)
             for number in range(len(self.workload.layers))
         ]
         for layer, live in zip(self.workload.layers, cases, strict=True):

@@ -120,7 +120,12 @@ class Sums:
         for number, layer in enumerate(self.workload.layers):
             before = [earlier.name for earlier in self.workload.layers[:number]] if layer.after is None else layer.after
             unknown |= set(before) - {read.maker for reads in layer.reads.values() for read in reads}
-        unknown.update(*(operand.makers for operand in self._of("other")))
+        for operand in self.operands.values():
+            is_earlier = (
+                self._order[operand.makers[-1]] >= self._order[operand.layer]
+            )  # a result of the iteration before
+            if operand.kind == "other" or is_earlier:
+                unknown.update(operand.makers)
         for makers in self.readers:
             rest = frozenset(self._in_order(makers)[:-1])
             if (rest and rest not in self.readers) or makers & self.unlike:
@@ -194,7 +199,9 @@ def _additions(reads: Sequence[Read]) -> Iterator[Addition]:
             () if of_sum else (_whole(reads[0], reads[0].made), _whole(read, read.made)),
             tuple(sorted((at[2], step, others[at]) for at, step in digits.items())) if alike else None,
             (_start(before), _start(read)),
-            () if alike else tuple(tuple(sorted((*at, *step) for at, step in own.items())) for own in (digits, others)),
+            ()
+            if alike
+            else tuple(tuple(sorted((*at, *step) for at, step in steps.items())) for steps in (digits, others)),
         )
         start = ends[0]
 
@@ -237,7 +244,9 @@ def _are_one(additions: Iterable[Addition]) -> bool:
     if any(addition.words is None for addition in (first, *others)):
         return False
     start = np.array([*first.start[0], *first.start[1]])
-    steps = [np.array([*own, *theirs]) for each in (first, *others) for _, own, theirs in each.words or ()]
+    steps = [
+        np.array([*step, *other_step]) for addition in (first, *others) for _, step, other_step in addition.words or ()
+    ]
     steps += [np.array([*other.start[0], *other.start[1]]) - start for other in others]
     plane, ranks = np.stack(steps), len(first.start[0])
     sides = plane[:, :ranks], plane[:, ranks:]

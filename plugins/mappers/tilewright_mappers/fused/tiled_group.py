@@ -240,11 +240,11 @@ class TiledGroup:
         """Return the room of a whole result at home; None if it may not stay there."""
         if not tensor.made or any(self.problems[at].name in self.padded for at in tensor.users):
             return None
-        uses = [(self.problems[at], self.problems[at].tensors[own]) for at, own in tensor.users.items()]
-        if not all(self.home.may_hold(own) for _, own in uses):
+        uses = [(self.problems[at], self.problems[at].tensors[tensor_at]) for at, tensor_at in tensor.users.items()]
+        if not all(self.home.may_hold(operand) for _, operand in uses):
             return None
         boxes = [tensor.box(at, self.problems[at], self.problems[at].dimensions) for at in tensor.users]
-        bits = words_of_boxes(boxes) * max(self.home.bits_of(own) for _, own in uses)
+        bits = words_of_boxes(boxes) * max(self.home.bits_of(operand) for _, operand in uses)
         return bits if bits <= self.home.usable_bits else None
 
     def _wholes(self, first: int, last: int) -> Iterator[Whole]:
@@ -271,9 +271,9 @@ class TiledGroup:
         """Return the layers from one to another, which may share loops while some results are whole at home."""
         within, leaving = self.within(first, last, whole)
         stays = {
-            (at - first, own)
+            (at - first, place)
             for number in whole
-            for at, own in self.shared[number].users.items()
+            for at, place in self.shared[number].users.items()
             if first <= at <= last
         }
         return TiledInterval(
@@ -365,19 +365,20 @@ class TiledGroup:
         """
         within, leaving = list[Shared](), list[Shared]()
         for number, tensor in enumerate(self.shared):
-            users = {at - first: own for at, own in tensor.users.items() if first <= at <= last}
+            users = {at - first: place for at, place in tensor.users.items() if first <= at <= last}
             added = frozenset(at - first for at in tensor.added if first <= at <= last)
             made = tensor.made and first <= tensor.first <= last
             if len(users) + len(added) * made < 2:
                 continue
             steps = tuple(
-                {at - first: dimension for at, dimension in own.items() if first <= at <= last} for own in tensor.steps
+                {at - first: dimension for at, dimension in steps.items() if first <= at <= last}
+                for steps in tensor.steps
             )
             windows = tuple(
-                {at - first: window for at, window in own.items() if first <= at <= last} if made else {}
-                for own in tensor.windows
+                {at - first: window for at, window in windows.items() if first <= at <= last} if made else {}
+                for windows in tensor.windows
             )
-            offsets = FrozenDict({at - first: own for at, own in tensor.offsets.items() if first <= at <= last})
+            offsets = FrozenDict({at - first: offset for at, offset in tensor.offsets.items() if first <= at <= last})
             inside = replace(
                 tensor,
                 users=users,
@@ -418,10 +419,10 @@ class TiledGroup:
         cases = [BranchCase(problem, frozenset(some), 0, problem) for some in sets]
         users = {tensor.users[at]: tensor for tensor in self.shared if at in tensor.users}
         fills = dict[str, float]()
-        for own, tensor in enumerate(problem.tensors):
-            shared = users.get(own)
+        for place, tensor in enumerate(problem.tensors):
+            shared = users.get(place)
             if not tensor.is_output and (shared is None or not shared.made):
-                pairs = [(at, own)] if shared is None else list(shared.users.items())
+                pairs = [(at, place)] if shared is None else list(shared.users.items())
                 fills[tensor.name] = min(everything.fill_once_pj(*pair) for pair in pairs) / len(pairs)
 
         def least(case: BranchCase) -> float:
@@ -454,12 +455,12 @@ class TiledGroup:
         for end in range(len(self.problems)):
             sums = dict[Whole, float]()
             for start in range(end + 1):
-                own = math.fsum(floors[start : end + 1])
+                alone = math.fsum(floors[start : end + 1])
                 for whole in self._wholes(start, end):
                     before, after = self._before(whole, start), self._after(whole, end)
                     if before in least[start]:
                         known = self.known.get((start, end, whole, objective))
-                        part = own if known is None else max(known.bound, own if end > start else 0.0)
+                        part = alone if known is None else max(known.bound, alone if end > start else 0.0)
                         sums[after] = min(sums.get(after, math.inf), least[start][before] + part)
             least.append(sums)
         return least[-1].get(NOTHING, math.inf)
@@ -487,7 +488,7 @@ class Tree:
         self.search, self.cut, self.group_before = search, cut, search.group
         self.outer = search.group.architecture.clusters[0].name
         self.inner = search.group.architecture.cluster_of(search.home.name).name
-        self.names = {(layer, own): t for t, users in search.group.users.items() for layer, own in users.items()}
+        self.names = {(layer, tensor): t for t, users in search.group.users.items() for layer, tensor in users.items()}
         self.names_of_axes = AxisNames()
         self.paces: dict[str, dict[str, dict[str, int]]] = {}
 
@@ -506,10 +507,10 @@ class Tree:
         if len(branches) == 1 and "branches" in branches[0]:
             tree = {"entries": tree["entries"] + branches[0]["entries"], "branches": branches[0]["branches"]}
         elif len(branches) == 1:
-            own = [own for user in kept for own in self.group_before.users[user].values()]
+            names = [name for user in kept for name in self.group_before.users[user].values()]
             tree = {
                 "layer": branches[0]["layer"],
-                "entries": [{"target": self.outer, "keep": own}, *branches[0]["entries"]],
+                "entries": [{"target": self.outer, "keep": names}, *branches[0]["entries"]],
             }
         else:
             tree["branches"] = branches
@@ -557,7 +558,7 @@ class Tree:
         result = list[str]()
         for kept in choice.kept:
             if kept.depth == depth:
-                at, own = kept.users[0]
+                at, place = kept.users[0]
                 problem = self.search.problems[part.first + at]
-                result.append(self.names[problem.name, problem.tensor_names[own]])
+                result.append(self.names[problem.name, problem.tensor_names[place]])
         return result

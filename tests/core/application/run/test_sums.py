@@ -16,9 +16,9 @@ PLAIN = SQUARE | {"read": ["m", "n"]}
 def unlike(*reads: list[dict[str, Any]]) -> frozenset[str]:
     """Return the makers of sums that are no single tensor. L0, L1 and L2 read nothing; each further layer has these reads."""
     data = products(4, (4,) * (len(reads) + 4))
-    for layer, own in zip(data["layers"], ([], [], [], *reads), strict=True):
-        after = [read["maker"] for read in own]
-        layer |= {"after": after, "reads": {"A": own} if own else {}}
+    for layer, made in zip(data["layers"], ([], [], [], *reads), strict=True):
+        after = [one["maker"] for one in made]
+        layer |= {"after": after, "reads": {"A": made} if made else {}}
     return Sums(tw.Workload.model_validate(data)).unlike
 
 
@@ -71,8 +71,8 @@ def test_a_layer_may_read_fewer_words_of_a_sum() -> None:
         data = products(4, (4,) * 5)
         data["layers"][3]["problem"]["dimensions"]["M"] = 2
         last = [read(at, **rows, made=[f"m + {start}", "n"]) for at, start in enumerate(starts)]
-        for layer, own in zip(data["layers"], ([], [], [read(0), read(1)], last), strict=True):
-            layer |= {"after": [one["maker"] for one in own], "reads": {"A": own} if own else {}}
+        for layer, made in zip(data["layers"], ([], [], [read(0), read(1)], last), strict=True):
+            layer |= {"after": [one["maker"] for one in made], "reads": {"A": made} if made else {}}
         return Sums(tw.Workload.model_validate(data)).unlike
 
     assert not sums(2, 2)
@@ -86,3 +86,12 @@ def test_the_sum_before_may_be_seen_after_an_operator_of_its_own() -> None:
     assert not unlike(first, relu)
     assert unlike(first, relu, [read(0), read(1), read(2)]) == {"L0", "L1", "L2"}
     assert unlike([read(0), read(1, through=["other"])], relu) == {"L0", "L1"}
+
+
+def test_a_sum_with_a_result_of_the_iteration_before_stays_unknown() -> None:
+    """L1 reads L0 + L2, and L2 runs later: so L2 does not add to L0, which is needed before."""
+    data = products(4, (4,) * 4)
+    for layer, made in zip(data["layers"], ([], [read(0), read(2)], [read(1)]), strict=True):
+        layer |= {"count": 2, "after": [one["maker"] for one in made], "reads": {"A": made} if made else {}}
+    sums = Sums(tw.Workload.model_validate(data))
+    assert sums.unknown == {"L0", "L2"} and list(sums.last.values()) == ["L1"]

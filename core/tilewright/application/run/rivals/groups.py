@@ -158,8 +158,8 @@ class GroupRivals:
             if (maker := self.group.maker(tensor)) is None:
                 continue
             made = problems[maker].tensor(users[maker]).projection
-            for reader, own in users.items():
-                for rank, read in zip(made, problems[reader].tensor(own).projection, strict=True):
+            for reader, tensor in users.items():
+                for rank, read in zip(made, problems[reader].tensor(tensor).projection, strict=True):
                     if len(rank.terms) == 1 < len(read.terms):
                         links += [frozenset({(maker, next(iter(rank.terms))), (reader, at)}) for at in read.terms]
         return links
@@ -169,7 +169,7 @@ class GroupRivals:
         """Dimensions that step one coordinate of a tensor that several layers use."""
         problems, links = {problem.name: problem for problem in self._problems}, list[frozenset[tuple[str, str]]]()
         for users in self.group.users.values():
-            ranks = zip(*(problems[layer].tensor(own).projection for layer, own in users.items()), strict=True)
+            ranks = zip(*(problems[layer].tensor(name).projection for layer, name in users.items()), strict=True)
             for together in ranks if len(users) > 1 else ():
                 pairs = [(layer, list(rank.terms)) for layer, rank in zip(users, together, strict=True)]
                 if all(len(terms) == 1 for _, terms in pairs):
@@ -243,7 +243,7 @@ class _Tree:
         sizes, outside = dict(sizes), [*outside]
         while step := self._step(layers, sizes):
             axis, size = step
-            sizes |= {pair: size for pair, own in self.axes.items() if own == axis and pair[0] in layers}
+            sizes |= {pair: size for pair, moved in self.axes.items() if moved == axis and pair[0] in layers}
             outside.append(axis)
             tiles = {"temporal_tile_sizes": {axis: size}}
             entries.append({"target": buffer, "keep": self._kept(layers, outside)} | tiles)
@@ -262,7 +262,7 @@ class _Tree:
         """Return axis and tile of the next loop that all layers share; None if there is none."""
         steps = list[tuple[str, int]]()
         for axis in dict.fromkeys(self.axes.values()):
-            pairs = [pair for pair, own in self.axes.items() if own == axis and pair[0] in layers]
+            pairs = [pair for pair, moved in self.axes.items() if moved == axis and pair[0] in layers]
             if len(pairs) == len(layers):
                 steps += [(axis, size) for size in _smaller(*(sizes[pair] for pair in pairs))]
         number = self.choices.one_of(1 + len(steps))
@@ -288,8 +288,8 @@ class _Tree:
         named = {problem.name: problem for problem in self.problems}
         users = self.group.users[tensor]
         return all(
-            any(self.axes[layer, at] == axis for at in named[layer].tensor(own).dimensions)
-            for layer, own in users.items()
+            any(self.axes[layer, at] == axis for at in named[layer].tensor(name).dimensions)
+            for layer, name in users.items()
         )
 
     def _leaf(self, problem: Problem, sizes: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
@@ -300,7 +300,7 @@ class _Tree:
             for layer, own in users.items()
             if layer == problem.name
         }
-        left = [own for own in problem.tensor_names if names[own] not in self.placed]
+        left = [name for name in problem.tensor_names if names[name] not in self.placed]
         tiles = {at: sizes[problem.name, at] for at in problem.dimensions}
         return [*self._nest(self.group.architecture.clusters[1], problem, left, tiles), *self._inside(problem, tiles)]
 
@@ -313,8 +313,8 @@ class _Tree:
         looped = {at for at, size in problem.dimensions.items() if tiles[at] < size}
         entries, step = list[dict[str, Any]](), dict[str, int]()
         while True:
-            kept = [own for own in left if _slides(problem, own, looped) and self.choices.one_of(2)]
-            left = [own for own in left if own not in kept]
+            kept = [name for name in left if _slides(problem, name, looped) and self.choices.one_of(2)]
+            left = [name for name in left if name not in kept]
             entries.append({"target": target.name, "keep": kept} | ({"temporal_tile_sizes": step} if step else {}))
             steps = [(at, size) for at, whole in tiles.items() for size in _smaller(whole)] if left else []
             number = self.choices.one_of(1 + len(steps))

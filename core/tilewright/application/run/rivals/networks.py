@@ -195,8 +195,8 @@ class NetworkRivals:
         cases = []
         for number, layer in enumerate(self.network.workload.layers):
             alive = [stay for stay in chosen if stay.first <= number <= stay.last]
-            own = frozenset(name for stay in alive for reader, name in stay.uses if reader == layer.name)
-            cases.append(Case(layer.problem.content_key, own))
+            tensors = frozenset(name for stay in alive for reader, name in stay.uses if reader == layer.name)
+            cases.append(Case(layer.problem.content_key, tensors))
         return cases
 
     def _problem(self, key: str) -> Problem:
@@ -283,10 +283,10 @@ class NetworkRivals:
         """Return whether a layer's mapping is legal with some residents, without a group mapping of all layers."""
         problem, case = self.network.workload.layers[number].problem, self._cases(chosen)[number]
         home, alive = self._home(problem), [stay for stay in chosen if stay.first <= number <= stay.last]
-        own = sum(
+        resident_bits = sum(
             problem.tensor_words(problem.tensor(name)) * home.bits_of(problem.tensor(name)) for name in case.residents
         )
-        taken = sum(stay.bits for stay in alive) - own
+        taken = sum(stay.bits for stay in alive) - resident_bits
         if home.usable_bits < taken:
             return False
         return bool(group_legality(self._alone(problem, case.residents, mapping, taken)))
@@ -336,6 +336,8 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
         unknown |= set(before) - stated
         for operand, reads in layer.reads.items():
             makers = tuple(sorted({read.maker for read in reads}, key=place.__getitem__))
+            if makers and place[makers[-1]] >= number:
+                unknown |= set(makers)
             if len(makers) == len(reads) > 1 and _are_parts(workload, layer.name, operand):
                 for name in makers:
                     sums.setdefault((name,), set()).add((layer.name, operand))
@@ -356,7 +358,7 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
         ends = [place[reader] for reader, _ in readers]
         ends += [place[users[-1]] for users in sums if users[:-1] == makers]
         chain = [(name, workload.layer(name).problem.output.name) for name in makers] + sorted(readers)
-        held = [(workload.layer(name).problem, workload.layer(name).problem.tensor(own)) for name, own in chain]
+        held = [(workload.layer(name).problem, workload.layer(name).problem.tensor(tensor)) for name, tensor in chain]
         completed = sum(users[-1] == maker.name for users in sums)
         if unknown & set(makers) or completed > 1 or min(ends) <= place[maker.name]:
             continue
@@ -365,9 +367,9 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
             continue
         words = maker.problem.tensor_words(maker.problem.output)
         bits = words * max(home(problem).bits_of(tensor) for problem, tensor in held)
-        own = frozenset({(maker.name, maker.problem.output.name), *readers})
+        held_by = frozenset({(maker.name, maker.problem.output.name), *readers})
         parts = frozenset(together.get(maker.name, ()))
-        stays.append(Stay(maker.name, place[maker.name], max(ends), own, bits, parts))
+        stays.append(Stay(maker.name, place[maker.name], max(ends), held_by, bits, parts))
     while not all(stay.together <= {other.maker for other in stays} for stay in stays):
         makers_left = {stay.maker for stay in stays}
         stays = [stay for stay in stays if stay.together <= makers_left]
