@@ -74,7 +74,7 @@ def read_map_inputs(
     """
     given = [] if work is None or isinstance(work, Workload) else list(work)
     searched = _searched([*given, *hardware])
-    paths = [path for path in given if path not in searched] or given  # a folder alone has what it is given for
+    paths = [path for path in given if path not in searched] or given  # alone, a folder has the kind that is asked for
     hardware = [path for path in hardware if path not in searched] or hardware
     searched = [path for path in searched if path not in paths and path not in hardware]
     if searched:  # a notation without templates searches no folders

@@ -22,7 +22,7 @@ class Operand:
 
     Attributes:
         reads: with all coordinates written out, in order of execution of their makers.
-        kind: `sum`: it is one result, or the sum of several, in all words but padding; `parts`: results side by side.
+        kind: `sum`: it is one result, or the sum of several, in all words but padding; `parts`: results that follow one another along a coordinate.
     """
 
     layer: str
