@@ -24,7 +24,7 @@ class _State:
     """A `preserving_results` block has installed the handler."""
     presses = 0
     """Times that Ctrl-C was pressed since then."""
-    found = False
+    has_result = False
     """There is a result to preserve."""
     tolerated: int | None = None
     """Inside a `raising` block: `presses` when it began. More raise KeyboardInterrupt."""
@@ -53,7 +53,7 @@ def preserving_results() -> Iterator[bool]:
         return
     streams = sys.stdout, sys.stderr
     try:
-        _state.installed, _state.presses, _state.found, _state.tolerated = True, 0, False, None
+        _state.installed, _state.presses, _state.has_result, _state.tolerated = True, 0, False, None
         signal.signal(signal.SIGINT, partial(_on_sigint, former))
         if ends is signal.SIG_DFL:  # `timeout` and batch systems send it
             signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
@@ -69,7 +69,7 @@ def preserving_results() -> Iterator[bool]:
 def mark_result_found() -> None:
     """Preserve results from now on: the first Ctrl-C is a request."""
     if _in_main_thread():
-        _state.found, _state.tolerated = True, None
+        _state.has_result, _state.tolerated = True, None
 
 
 def request_stop() -> None:
@@ -149,7 +149,7 @@ def raise_if_due() -> None:
     The handler calls this function. Further calls cover exceptions that were held back, or that a plugin has caught.
     """
     if _state.presses and _state.installed and _in_main_thread():
-        requests = int(_state.found or bool(_callbacks)) if _state.tolerated is None else _state.tolerated
+        requests = int(_state.has_result or bool(_callbacks)) if _state.tolerated is None else _state.tolerated
         if _state.presses > requests:
             raise KeyboardInterrupt
 

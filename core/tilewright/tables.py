@@ -263,8 +263,8 @@ def text_width() -> int | None:
     """Return the width of the terminal, or None for a file or a pipe, which get all columns."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
-    own = os.get_terminal_size(sys.stdout.fileno())
-    return shutil.get_terminal_size(own).columns  # COLUMNS takes precedence
+    size = os.get_terminal_size(sys.stdout.fileno())
+    return shutil.get_terminal_size(size).columns  # COLUMNS takes precedence
 
 
 def as_text(parts: Sequence[Table | str], width: int | None, bold: Callable[[str], str] = str) -> str:

@@ -304,12 +304,12 @@ class Database:
 
     def rows(self, name: str, where: str = "TRUE", *values: object) -> list[dict[str, Any]]:
         """Return rows of a table by column. Raises InputError: a checksum does not hold."""
-        table, found = self.schema.tables[name], []
+        table, rows = self.schema.tables[name], []
         for row in self.run(f"SELECT {', '.join(table.columns)}, checksum FROM {name} WHERE {where}", *values):
             if not table.holds(row):
                 raise self.wrong(name, row)
-            found.append(dict(zip(table.columns, row, strict=False)))
-        return found
+            rows.append(dict(zip(table.columns, row, strict=False)))
+        return rows
 
     def wrong(self, name: str, row: Sequence[Any], what: str = "its checksum does not hold") -> InputError:
         """Return the error of a damaged row."""

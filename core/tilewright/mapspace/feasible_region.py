@@ -90,7 +90,7 @@ class FeasibleRegion:
     @cached_property
     def usable_slices(self) -> Floats:
         """Capacity of every memory for one copy of the tiles, in slices, [machine, memory]; inf if unlimited."""
-        return np.array([usable_slices(each, self.tile_copies) for each in self.machines or (self.architecture,)])
+        return np.array([usable_slices(machine, self.tile_copies) for machine in self.machines or (self.architecture,)])
 
     @cached_property
     def held(self) -> tuple[Tensor, ...]:

@@ -175,11 +175,11 @@ def _ends(group: GroupMapping, tensor: str) -> Iterator[Reason]:
     """
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
-        home, own = path.keepers(name)[0], path.problem.tensor(name)
-        if _is_outermost(group, own, path.mapping.entries[home].target):
+        home, use = path.keepers(name)[0], path.problem.tensor(name)
+        if _is_outermost(group, use, path.mapping.entries[home].target):
             continue
         loops = path.mapping.factors()[: home + 1]
-        stepped = [at for at in path.problem.dimensions if at in own.dimensions and any(f[0][at] > 1 for f in loops)]
+        stepped = [at for at in path.problem.dimensions if at in use.dimensions and any(f[0][at] > 1 for f in loops)]
         if stepped or path.places[home][0]:
             what = f"only a tile of it, in loops over {', '.join(stepped)}" if stepped else "it in one branch only"
             text = f"{layer} has {what}; keep it in the outermost memory too, or whole outside of all branches"
@@ -207,15 +207,15 @@ def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
             if index >= len(read.places) or read.places[index] != place:
                 break
             for axis in moving_axes(group, place):
-                own, theirs = group.axes[axis][maker], group.axes[axis][reader]
-                equal = made.problem.dimensions[own] == read.problem.dimensions[theirs]
-                if ((own, theirs) in plain and equal and not _is_late(group, maker, reader, axis)) or _slides(
+                source, sink = group.axes[axis][maker], group.axes[axis][reader]
+                equal = made.problem.dimensions[source] == read.problem.dimensions[sink]
+                if ((source, sink) in plain and equal and not _is_late(group, maker, reader, axis)) or _slides(
                     group, tensor, maker, reader, axis, tile=part_at(group, place[0]).entries[place[1]]
                 ):
                     continue
                 where = f"tensor {tensor}, loop over {axis}"
-                if theirs in windows and own in made.problem.tensor(group.users[tensor][maker]).dimensions:
-                    text = f"{reader} reads a window along {theirs}, so a step needs words of other steps; keep {axis} whole here"
+                if sink in windows and source in made.problem.tensor(group.users[tensor][maker]).dimensions:
+                    text = f"{reader} reads a window along {sink}, so a step needs words of other steps; keep {axis} whole here"
                     yield Reason(code="halo", where=where, message=text)
                 else:
                     text = f"{reader} would read it before {maker} has made it; loop over {axis} inside the branches"
@@ -243,8 +243,9 @@ def uneven_axes(group: GroupMapping, layers: Sequence[str]) -> set[str]:
     stepped = {axis: [layer for layer in layers if layer in names] for axis, names in group.axes.items()}
     return {
         axis
-        for axis, own in stepped.items()
-        if own and (len({group.length(axis, layer) for layer in own}) > 1 or any(group.starts(axis, own).values()))
+        for axis, members in stepped.items()
+        if members
+        and (len({group.length(axis, layer) for layer in members}) > 1 or any(group.starts(axis, members).values()))
     }
 
 
@@ -399,8 +400,8 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
     tiles = dict[tuple[Place, int], set[object]]()
     for layer, name in group.users[tensor].items() if edge else ():
         path = group.paths[layer]
-        own, own_sizes = path.problem.tensor(name), path.problem.dimensions
-        if own.is_output:
+        use, extents = path.problem.tensor(name), path.problem.dimensions
+        if use.is_output:
             continue
         for index in path.keepers(name)[1:]:
             sizes = path.mapping.entries[index].temporal_tile_sizes
@@ -411,9 +412,9 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
             tile = tuple(
                 (
                     sum(c * (sizes[at] - 1) for at, c in rank.terms.items()),
-                    frozenset((axes[at], c, own_sizes[at]) for at, c in rank.terms.items() if at in axes),
+                    frozenset((axes[at], c, extents[at]) for at, c in rank.terms.items() if at in axes),
                 )
-                for rank in own.projection
+                for rank in use.projection
             )
             tiles.setdefault(path.places[index], set()).add((tile, edge.offsets.get(layer) if edge else None))
     return all(len(values) == 1 for values in tiles.values())
@@ -428,10 +429,10 @@ def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float
         path = group.paths[layer]
         if (place, number) in path.places:
             entry = path.mapping.entries[path.places.index((place, number))]
-            own = path.problem.tensor(name)
+            use = path.problem.tensor(name)
             tile = [
                 1 + sum(c * (entry.temporal_tile_sizes[at] - 1) for at, c in rank.terms.items())
-                for rank in own.projection
+                for rank in use.projection
             ]
             tile = list(map(min, tile, sizes or tile))
             starts = (edge.offsets.get(layer) if edge and edge.zeros else None) or (0,) * len(tile)

@@ -60,8 +60,8 @@ def padded_use(group: GroupMapping, tensor: str, layer: str) -> PaddedUse | None
     edge = group.edge_of(tensor)
     assert edge is not None, "a padded tensor has an edge"
     offsets = edge.offsets.get(layer) or (0,) * len(exist)
-    own = [(first + by, last + by) for (first, last), by in zip(exist, offsets, strict=True)]
-    return PaddedUse(path, path.problem.tensor(name), tuple(own))
+    ranges = [(first + by, last + by) for (first, last), by in zip(exist, offsets, strict=True)]
+    return PaddedUse(path, path.problem.tensor(name), tuple(ranges))
 
 
 @dataclass(frozen=True)

@@ -73,18 +73,18 @@ def window_along(group: GroupMapping, tensor: str, maker: str, reader: str, axis
 
     The maker's rows are one dimension. The reader has to read all of them, and words of a part of `sizes` do not slide.
     """
-    own, theirs = group.axes[axis][maker], group.axes[axis][reader]
+    source, sink = group.axes[axis][maker], group.axes[axis][reader]
     ours, others = (_layer(group, layer).tensor(group.needs[tensor][layer]) for layer in (maker, reader))
     stepped = [
         number
         for number, (rank, other) in enumerate(zip(ours.projection, others.projection, strict=True))
-        if own in rank.terms or theirs in other.terms
+        if source in rank.terms or sink in other.terms
     ]
     if len(stepped) != 1:
         return None
     window = window_at(group, tensor, maker, reader, stepped[0])
     starts, made, taken = group.starts(axis, (maker, reader)), group.rows(axis, maker), group.rows(axis, reader)
-    if window is None or window.stride * taken != made or theirs not in others.projection[stepped[0]].terms:
+    if window is None or window.stride * taken != made or sink not in others.projection[stepped[0]].terms:
         return None
     return replace(
         window, made=made, taken=taken, lag=starts[reader] - starts[maker], length=group.length(axis, reader)
@@ -98,23 +98,23 @@ def window_at(group: GroupMapping, tensor: str, maker: str, reader: str, coordin
         return None
     made, read = _layer(group, maker), _layer(group, reader)
     ours, others = made.tensor(edge.layers[maker]), read.tensor(group.needs[tensor][reader])
-    theirs = stepping(read, others, coordinate)
-    if theirs is None or list(ours.projection[coordinate].terms.values()) != [1]:
+    sink = stepping(read, others, coordinate)
+    if sink is None or list(ours.projection[coordinate].terms.values()) != [1]:
         return None
     before = _offset(edge, reader, coordinate) - _offset(edge, maker, coordinate)
-    (own,), rank = ours.projection[coordinate].terms, others.projection[coordinate].terms
-    if not covers(made.dimensions[own], read, others, coordinate, before):
+    (source,), rank = ours.projection[coordinate].terms, others.projection[coordinate].terms
+    if not covers(made.dimensions[source], read, others, coordinate, before):
         return None
     return Window(
         coordinate=coordinate,
-        size=made.dimensions[own],
-        made=rank[theirs],
+        size=made.dimensions[source],
+        made=rank[sink],
         taken=1,
-        stride=rank[theirs],
-        reach=sum(c * (read.dimensions[at] - 1) for at, c in rank.items() if at != theirs),
+        stride=rank[sink],
+        reach=sum(c * (read.dimensions[at] - 1) for at, c in rank.items() if at != sink),
         before=before,
         lag=0,
-        length=read.dimensions[theirs],
+        length=read.dimensions[sink],
         is_stored=edge.zeros,
     )
 

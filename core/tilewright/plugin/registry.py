@@ -112,8 +112,8 @@ class Broken:
 
     @property
     def names(self) -> frozenset[str]:
-        own = {self.entry_point, self.plugin or self.entry_point}
-        return frozenset(own | {f"{self.distribution}/{name}" for name in own})
+        names = {self.entry_point, self.plugin or self.entry_point}
+        return frozenset(names | {f"{self.distribution}/{name}" for name in names})
 
     def __str__(self) -> str:
         name = f"{self.distribution}/{self.plugin or self.entry_point}"
@@ -347,10 +347,10 @@ class Registry:
 
     def _specs(self, module: ModuleType, name: str) -> list[PluginSpec[Any]]:
         """Return the specs from one plugin's hook, so that an exception affects no other plugin."""
-        own = {caller.name for caller in self.manager.get_hookcallers(module) or ()}
-        if not own:
+        hooks = {caller.name for caller in self.manager.get_hookcallers(module) or ()}
+        if not hooks:
             raise ValueError(f"{name} has no hook; mark tilewright_plugins() with tilewright.plugin.hooks.hookimpl")
-        if "tilewright_plugins" not in own:
+        if "tilewright_plugins" not in hooks:
             return []  # an observer plugin
         answers = self._alone("tilewright_plugins", module)() or [None]  # pluggy drops an answer of None
         if not isinstance(answers[0], Sequence) or isinstance(answers[0], str | bytes):

@@ -183,7 +183,7 @@ class _Counts:
         sides, shifts = _sides(tensor, names, batch.temporal[:, entry])
         status, window, tiles = np.zeros((2, n), np.int64)[0], np.full(n, -1), np.ones(n)
         relevant = np.array([name in tensor.dimensions for name in names])
-        windows = np.array([-1 if (own := _window(tensor, name)) is None else own for name in names])
+        windows = np.array([-1 if (span := _window(tensor, name)) is None else span for name in names])
         rows = np.arange(n)
         for place in range(entry, -1, -1):
             for position in range(len(names) - 1, -1, -1):

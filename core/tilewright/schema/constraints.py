@@ -374,8 +374,8 @@ class Constraints(FileModel):
             return None
         self._check(variant, architecture)
         structure = None if variant.structure is None else recognise(problem)
-        own = FrozenDict[str, tuple[str, ...]]({name: (name,) for name in problem.dimensions})
-        rules = variant.renamed(own if structure is None else structure.parts)
+        parts = FrozenDict[str, tuple[str, ...]]({name: (name,) for name in problem.dimensions})
+        rules = variant.renamed(parts if structure is None else structure.parts)
         return rules if self.factors in get_args(Cutting) else rules.within(problem)
 
     def swapped_letters(self, problem: Problem) -> dict[str, str]:

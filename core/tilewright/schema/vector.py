@@ -258,7 +258,9 @@ class GroupVector(Model):
             words: of each further operand.
         """
         first = Operand(name=name, words=rows * row)
-        others = [operand.model_copy(update={"words": own}) for operand, own in zip(self.operands, words, strict=True)]
+        others = [
+            operand.model_copy(update={"words": count}) for operand, count in zip(self.operands, words, strict=True)
+        ]
         return VectorLayer(
             name=self.name, operator=self.operator, work=self.work, rows=rows, row=row, operands=(first, *others),
             result=rows * row,

@@ -217,7 +217,7 @@ class Workload(FileModel):
         shape = shape_of(layer.problem, tensor)
         first, other = shapes.setdefault(value, (f"{layer.name}.{tensor}", shape))
         if shape != other:
-            sizes = [" x ".join(map(str, each)) or "one value" for each in (shape, other)]
+            sizes = [" x ".join(map(str, lengths)) or "one value" for lengths in (shape, other)]
             text = f"{layer.name}.{tensor} is {sizes[0]}, but {first} is {sizes[1]}: expected one shape for {value}"
             raise MisplacedError(text, *at)
 

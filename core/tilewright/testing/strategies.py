@@ -201,9 +201,9 @@ def sparse(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> tup
 
     def rank(compressed: bool) -> RankFormat:
         kind = draw(st.sampled_from(("CP", "B", "RLE") if compressed else ("UOP", "UB")))
-        own = {} if kind == "UB" else {"metadata_bits": draw(bits), "payload_bits": draw(bits)}
+        widths = {} if kind == "UB" else {"metadata_bits": draw(bits), "payload_bits": draw(bits)}
         groups = st.none() | st.just("all") | st.just((problem.dimension_names,)) | st.just(())
-        return RankFormat.model_validate({"format": kind, "flatten": draw(groups)} | own)
+        return RankFormat.model_validate({"format": kind, "flatten": draw(groups)} | widths)
 
     def form() -> TensorFormat:
         outer, inner = draw(st.integers(0, 2)), draw(st.integers(0, 2))

@@ -82,10 +82,10 @@ def _check_kind(function: str, name: str, value: object, allowed: Sequence[tuple
 def _spelt_out(function: Callable[..., Any]) -> tuple[inspect.Signature, str | None]:
     """Return signature and docstring with one entry per setting of `**settings: Unpack[...]`."""
     signature = inspect.signature(function)
-    own = list(signature.parameters.values())
-    if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
+    parameters = list(signature.parameters.values())
+    if not parameters or parameters[-1].kind is not inspect.Parameter.VAR_KEYWORD:
         return signature, function.__doc__
-    (kind,) = get_args(get_type_hints(function)[own[-1].name])
+    (kind,) = get_args(get_type_hints(function)[parameters[-1].name])
     settings = settings_of(kind)
     keywords = [
         inspect.Parameter(
@@ -95,7 +95,7 @@ def _spelt_out(function: Callable[..., Any]) -> tuple[inspect.Signature, str | N
     ]
     entry = re.compile(r"^ *\*\*settings: .*\n", flags=re.MULTILINE)
     documentation = entry.sub(lambda _: f"{documented(settings)}\n", function.__doc__ or "")
-    return signature.replace(parameters=[*own[:-1], *keywords]), documentation
+    return signature.replace(parameters=[*parameters[:-1], *keywords]), documentation
 
 
 def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[str, str] | None = None) -> str:

@@ -96,18 +96,18 @@ class FusionReport(Tabular):
 
     def _outermost(self, report: Report) -> int:
         memory = self.mapping.architecture.memories[0]
-        own = [access for access in report.accesses if access.level == memory.name]
+        accesses = [access for access in report.accesses if access.level == memory.name]
         words = [
             (counts.reads.total + counts.fills.total + counts.updates.total)
             * self._width(str(counts.layer), counts.tensor)
-            for counts in own
+            for counts in accesses
         ]
         return round(sum(words))
 
     def _width(self, layer: str, tensor: str) -> float:
         problem = self.mapping.paths[layer].problem
-        own = self.mapping.users[tensor][layer]
-        return self.mapping.architecture.memories[0].words_of(problem.tensor(own))
+        name = self.mapping.users[tensor][layer]
+        return self.mapping.architecture.memories[0].words_of(problem.tensor(name))
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map --fuse --json`."""

@@ -114,8 +114,8 @@ class GroupComparison(Tabular):
         ]
         if not bounds or math.isinf(value := self._value(row, model)):
             return None
-        found = min(self._value(other, model) for other in self.searches if other.space == row.space)
-        return f"{'' if proof(gap_of(found, max(bounds))) == 'yes' else '<= '}{value / max(bounds):.2f}"
+        least = min(self._value(other, model) for other in self.searches if other.space == row.space)
+        return f"{'' if proof(gap_of(least, max(bounds))) == 'yes' else '<= '}{value / max(bounds):.2f}"
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `compare GROUP --json`."""
@@ -267,9 +267,9 @@ def _searched(
         return GroupSearch(name, model.name, time.monotonic() - started, error=error)
     spent = time.monotonic() - started
     reports = tuple(evaluate_group(one, result.group) for one in models)
-    own = reports[models.index(model)]
-    value = own.of(objective) if own.valid else None
-    exact = own.valid and is_exact(result, own, model)
+    report = reports[models.index(model)]
+    value = report.of(objective) if report.valid else None
+    exact = report.valid and is_exact(result, report, model)
     return GroupSearch(
         name,
         model.name,

@@ -411,7 +411,7 @@ def _mapped_again(
     cases = [network.case(number, live) for number, live in enumerate(lives)]
     table.ask(cases)
     costs = tuple(
-        found if (found := table.costs.get(case)) is not None and math.isfinite(found.value) else cost
+        result if (result := table.costs.get(case)) is not None and math.isfinite(result.value) else cost
         for case, cost in zip(cases, placed.costs, strict=True)
     )
     energy, cycles = summed(network, costs, [part for run in runs for part in run.parts])
@@ -499,8 +499,8 @@ def _certificate(
             return None
         mappings[name] = cost.layer.result.best
     run, given = network.configuration, dict[str, Any](settings)
-    own = {name: given[name] for name in CERTIFIED if given[name] is not None}
-    own |= {"constraints": run.constraints.to_data(), "model": run.model.record.long_name}
+    options = {name: given[name] for name in CERTIFIED if given[name] is not None}
+    options |= {"constraints": run.constraints.to_data(), "model": run.model.record.long_name}
     return Certificate(
         objective=run.objective,
         value=fusion.value,
@@ -515,7 +515,7 @@ def _certificate(
             energy_pj=fusion.energy_pj,
             cycles=fusion.cycles,
             residents=tuple(resident.maker for resident in fusion.residents),
-            settings=FrozenDict(own),
+            settings=FrozenDict(options),
             architecture=run.architecture,
             workload=network.workload,
             mappings=FrozenDict(mappings),

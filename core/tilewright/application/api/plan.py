@@ -234,7 +234,7 @@ def _with_gap(
     ]
     if not provers:
         raise InputError("none of the mappers proves up to a gap", hint="leave --gap out, or take --mapper optimal")
-    return {name: {"gap": gap, **own} if name in provers else own for name, own in options.items()}
+    return {name: {"gap": gap, **values} if name in provers else values for name, values in options.items()}
 
 
 def _notation(name: str | None) -> tuple[str, Capabilities] | None:

@@ -138,10 +138,10 @@ def effects(
             except TilewrightError as error:
                 yield Effect(**known, reason=_shortly(error))
                 continue
-            found = list(map_workload(workload, way, jobs=jobs, cache=cache)) if searched else []
+            results = list(map_workload(workload, way, jobs=jobs, cache=cache)) if searched else []
             if stop_requested():
                 return
-            again = {layer.name: layer for layer in found}
+            again = {layer.name: layer for layer in results}
             pairs = [(layer, again.get(layer.name)) for layer in layers]
             after = _sum([(old, _better(old, new, way)) for old, new in pairs])
             reason = "some layer has no mapping then" if after is None else None

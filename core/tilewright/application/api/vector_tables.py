@@ -139,7 +139,7 @@ def left_out(workload: Workload, totals: VectorTotals) -> tuple[list[Unmapped], 
     """
     counted = totals.counted
     refused = {name: reason for layer, reason in totals.uncounted() for name in layer.operators or (layer.name,)}
-    own = [
+    vectors = [
         Unmapped(
             name=vector.name,
             operator=vector.operator,
@@ -149,7 +149,7 @@ def left_out(workload: Workload, totals: VectorTotals) -> tuple[list[Unmapped], 
         for vector in workload.vectors
         if not vector.operators
     ]
-    every = [*workload.unmapped, *own]
+    every = [*workload.unmapped, *vectors]
     left = [
         part.model_copy(update={"reason": f"{part.reason}; not counted: {refused[part.name]}"})
         if part.name in refused

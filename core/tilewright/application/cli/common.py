@@ -123,8 +123,8 @@ def named_estimators(names: list[str], given: list[str]) -> AbstractContextManag
 
     if not names:
         raise InputError("--estimator-option needs a named estimator", hint="add --estimator NAME")
-    own = options_by_name(key_values(given, "--estimator-option"), names, "estimator_options")
-    return tw.estimators(*names, **own)
+    options = options_by_name(key_values(given, "--estimator-option"), names, "estimator_options")
+    return tw.estimators(*names, **options)
 
 
 def exit_with_code(app: typer.Typer) -> NoReturn:

@@ -284,8 +284,8 @@ class Flags:
         """Return the options as keywords of the Python function."""
         from tilewright.application.cli.common import reading
 
-        own = {"progress": not self.quiet, "reading": reading(self.values, self.dense, self.dataflow, self.one_energy)}
-        return self.chosen | own
+        rest = {"progress": not self.quiet, "reading": reading(self.values, self.dense, self.dataflow, self.one_energy)}
+        return self.chosen | rest
 
 
 def with_settings(kind: type) -> Callable[[Callable[Concatenate[Flags, ...], None]], Callable[..., None]]:
@@ -299,7 +299,7 @@ def with_settings(kind: type) -> Callable[[Callable[Concatenate[Flags, ...], Non
     settings = {name: setting for name, setting in settings_of(kind).items() if name not in ("progress", "reading")}
 
     def decorate(command: Callable[Concatenate[Flags, ...], None]) -> Callable[..., None]:
-        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        parameters = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
         shared = list(inspect.signature(Flags, eval_str=True).parameters.values())[1:]
 
         @functools.wraps(command)
@@ -314,7 +314,7 @@ def with_settings(kind: type) -> Callable[[Callable[Concatenate[Flags, ...], Non
             )
             for name, setting in settings.items()
         ]
-        _spell_out(call, [*own, *generated, *shared])
+        _spell_out(call, [*parameters, *generated, *shared])
         return call
 
     return decorate
@@ -371,12 +371,12 @@ def with_traceback(command: Callable[..., None]) -> Callable[..., None]:
         finally:
             del os.environ[TRACEBACK]
 
-    own = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = inspect.signature(command, eval_str=True).parameters.values()
     flag = inspect.Parameter(
         "traceback",
         KEYWORD,
         default=False,
         annotation=Annotated[bool, typer.Option("--traceback", help="print the traceback of a plugin that fails")],
     )
-    _spell_out(call, [*own, flag])
+    _spell_out(call, [*parameters, flag])
     return call

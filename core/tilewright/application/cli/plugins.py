@@ -45,7 +45,7 @@ def list_command(context: typer.Context, json: options.Json = False) -> None:
             plugins=[PluginRow(**row) for row in rows],
             hooks=[HooksRow(**row) for row in hooks],
             broken=broken,
-            unmet=[UnmetRow(**attributes(each, "distribution requirement installed hint")) for each in unmet],
+            unmet=[UnmetRow(**attributes(row, "distribution requirement installed hint")) for row in unmet],
         )
         print_json(document.data())
     else:

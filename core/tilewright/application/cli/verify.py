@@ -70,10 +70,10 @@ def verify_command(
     import tilewright as tw
     from tilewright.application.cli.common import key_values, print_result
 
-    own: dict[str, object] = {"--problem": problem, "--arch": arch, "--option": option, "--by": by, "--models": models}
+    keys: dict[str, object] = {"--problem": problem, "--arch": arch, "--option": option, "--by": by, "--models": models}
     others: dict[str, object] = {"--samples": samples, "--limit": limit}
     given = [*(files or []), *([] if mapping is None else [mapping])]
-    _refuse_words(given, certificate, others if certificate is None else own)
+    _refuse_words(given, certificate, others if certificate is None else keys)
     if certificate is not None:
         asked = {name: value for name, value in (("samples", samples), ("limit", limit)) if value is not None}
         checked = tw.verify_certificate(certificate, **asked)

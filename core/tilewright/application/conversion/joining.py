@@ -88,12 +88,12 @@ def _memory(seen: Sequence[tuple[Problem, Memory]]) -> Memory:
     return memory.model_copy(update=update)
 
 
-def _agrees(joint: Architecture, problem: Problem, own: Architecture) -> bool:
+def _agrees(joint: Architecture, problem: Problem, architecture: Architecture) -> bool:
     """Return whether a problem's tensors have the same memories and widths on both."""
     return all(
         one.may_hold(tensor) == other.may_hold(tensor)
         and (one.bits_of(tensor) == other.bits_of(tensor) or not one.may_hold(tensor))
-        for one, other in zip(joint.memories, own.memories, strict=True)
+        for one, other in zip(joint.memories, architecture.memories, strict=True)
         for tensor in problem.tensors
     )
 

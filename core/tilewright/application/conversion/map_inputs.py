@@ -324,11 +324,11 @@ class _Reading:
         try:
             return self.adapter.parse([*files, *self.hardware])
         except InputError as error:
-            own = self.adapter.parse(self.hardware)  # retry without the problem, to find out which file is wrong
-            if own.problem is not None:
-                told = f"the problem in these files, {own.problem.name}, is ignored together with their constraints"
-                warnings = (*own.warnings, told)
-                return replace(own, problem=problem, constraints=None, warnings=warnings)
+            rest = self.adapter.parse(self.hardware)  # retry without the problem, to find out which file is wrong
+            if rest.problem is not None:
+                told = f"the problem in these files, {rest.problem.name}, is ignored together with their constraints"
+                warnings = (*rest.warnings, told)
+                return replace(rest, problem=problem, constraints=None, warnings=warnings)
             hint = f"{error.hint}; " if error.hint else ""
             hint += "--constraints none ignores the files' constraints"
             raise InputError(f"{problem.name}: {error.message}", location=error.location, hint=hint) from None
@@ -368,8 +368,8 @@ def _named(adapter: Adapter, paths: Sequence[Path]) -> Iterator[tuple[str, Path]
     for path in paths:
         file, member = file_and_member(path)
         names = names_in(adapter, path) if member is None else (member,)
-        own = Path(os.path.realpath(path)).name if os.path.isdir(path) else path.stem
-        for name, asked in [(layer, Path(file) / layer) for layer in names] or [(own, path)]:
+        stem = Path(os.path.realpath(path)).name if os.path.isdir(path) else path.stem
+        for name, asked in [(layer, Path(file) / layer) for layer in names] or [(stem, path)]:
             numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
             free = name if name not in taken else next(candidate for candidate in numbered if candidate not in taken)
             taken.add(free)

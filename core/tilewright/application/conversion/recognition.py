@@ -255,17 +255,17 @@ def _raise_unread(
     Raises:
         UnsupportedError, InputError: always.
     """
-    knowing = [each for each in complaints if each.by in owning and NOT_YAML not in each.text]
+    knowing = [complaint for complaint in complaints if complaint.by in owning and NOT_YAML not in complaint.text]
     if knowing:
         complaints = knowing
     else:
-        known = [each for each in complaints if each.by.builtin]
+        known = [complaint for complaint in complaints if complaint.by.builtin]
         _refuse_unreadable(here, known)
-        if any(isinstance(each.error, UnsupportedError) or each.reached(files)[0] > 1 for each in known):
+        if any(isinstance(complaint.error, UnsupportedError) or complaint.reached(files)[0] > 1 for complaint in known):
             complaints = known
-    refused = next((each for each in complaints if isinstance(each.error, UnsupportedError)), None)
+    refused = next((complaint for complaint in complaints if isinstance(complaint.error, UnsupportedError)), None)
     if refused is not None:
-        names = [each.by.name for each in complaints if each.text == refused.text]
+        names = [complaint.by.name for complaint in complaints if complaint.text == refused.text]
         raise UnsupportedError(f"read as {' and '.join(names)}: {refused.error.message}", hint=refused.error.hint)
     raise _unread(_listed(files), files, complaints, declined)
 
@@ -283,7 +283,7 @@ def _refuse_unreadable(files: Sequence[Path], complaints: Sequence[_Complaint]) 
         lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
         if not lines:
             raise InputError(f"{path} is empty", hint="check that it was written completely")
-        invalid = Counter(each.text for each in complaints if NOT_YAML in each.text).most_common(1)
+        invalid = Counter(complaint.text for complaint in complaints if NOT_YAML in complaint.text).most_common(1)
         if (
             path.suffix in (".yaml", ".yml", ".json")
             and invalid
@@ -307,10 +307,10 @@ def _unread(named: str, files: Sequence[Path], complaints: Sequence[_Complaint],
     """
     reached = dict[str, Reach]()
     names, hints = dict[str, list[str]](), dict[str, set[str | None]]()
-    for each in complaints:
-        reached[each.text] = max(each.reached(files), reached.get(each.text, each.reached(files)))
-        names.setdefault(each.text, []).append(each.by.name)
-        hints.setdefault(each.text, set()).add(each.error.hint)
+    for complaint in complaints:
+        reached[complaint.text] = max(complaint.reached(files), reached.get(complaint.text, complaint.reached(files)))
+        names.setdefault(complaint.text, []).append(complaint.by.name)
+        hints.setdefault(complaint.text, set()).add(complaint.error.hint)
     furthest = max(reached.values())
     failed = [said for said in names if reached[said][:2] == FAILED]
     likeliest = [said for said in names if reached[said] == furthest]

@@ -282,14 +282,14 @@ class Drawing:
         )
         for element in root.iter():
             _shorten(element)
-            own = element.attrib.pop("id", None)
-            if own is not None and own in self.marks:
-                _text(element, "title", self.marks[own])
-            if own is not None and f"{own}/0" in self.marks:
+            anchor = element.attrib.pop("id", None)
+            if anchor is not None and anchor in self.marks:
+                _text(element, "title", self.marks[anchor])
+            if anchor is not None and f"{anchor}/0" in self.marks:
                 for at, mark in enumerate(element.iter(f"{{{SVG}}}use")):
-                    _text(mark, "title", self.marks[f"{own}/{at}"])
-            if own is not None and (own in used or own.startswith("marks")):
-                element.set("id", f"{name}-{own}")
+                    _text(mark, "title", self.marks[f"{anchor}/{at}"])
+            if anchor is not None and (anchor in used or anchor.startswith("marks")):
+                element.set("id", f"{name}-{anchor}")
             for key, value in element.attrib.items():
                 if "#" in value and key != "style":
                     element.set(key, value.replace("#", f"#{name}-"))

@@ -195,7 +195,7 @@ class Cluster:
         run = _Run(self, searches, wanted)
         try:
             with on_interrupt(lambda: run.done.put(None)), suppress(_Stopped):
-                yield from run.found()
+                yield from run.results()
         except ClusterError as error:
             for position in run.unfinished():
                 yield position, MappedLayer(searches[position].distinct, error=error)
@@ -219,9 +219,9 @@ class _Run:
         self.losses: Counter[int] = Counter()
         self.yielded: set[int] = set()
 
-    def found(self) -> Iterator[tuple[int, MappedLayer]]:
+    def results(self) -> Iterator[tuple[int, MappedLayer]]:
         """Yield (position, what was found). Raises ClusterError, _Stopped."""
-        for position, layer in self._found():
+        for position, layer in self._results():
             self.yielded.add(position)
             yield position, layer
 
@@ -234,7 +234,7 @@ class _Run:
         with suppress(Exception):  # a lost scheduler has forgotten it
             _within(CLOSING_SECONDS, lambda: self.cluster.client.cancel(list(self.positions)))
 
-    def _found(self) -> Iterator[tuple[int, MappedLayer]]:
+    def _results(self) -> Iterator[tuple[int, MappedLayer]]:
         good = self.cluster.good()
         seen = looked = time.monotonic()
         self._fill(good)

@@ -334,10 +334,10 @@ class Exploration:
                 self.store.keep_machine(first[0], family.members[first[0]])
                 now[first] = self._search_of(search.distinct, self.sharing.first, family.members[first[0]])
             begun.add(best)
-        for task, found in self._search(now):
+        for task, result in self._search(now):
             if self.stages:
-                self.store.keep(*task, self.methods[self.stages[0].machines], found)
-            yield task, found
+                self.store.keep(*task, self.methods[self.stages[0].machines], result)
+            yield task, result
 
     def _search_of(
         self, distinct: DistinctProblem, way: RunConfiguration, machine: Architecture, start: Loops | None = None
@@ -450,11 +450,11 @@ class Exploration:
 
     def _search_further(self, todo: Mapping[Task, LayerSearch], stage: Stage) -> Iterator[tuple[str, str]]:
         """Search at a stage; yield the family, or else the machine, and the problem of each result."""
-        for count, (task, found) in enumerate(self._search(todo, self.methods[stage.machines]), 1):
+        for count, (task, result) in enumerate(self._search(todo, self.methods[stage.machines]), 1):
             old = self._known(task)
-            if found.reason is None:
-                found = found if old is None else old.joined(found, self.record.objective)
-                self.store.keep(*task, self.record.method, found, replace=True)
+            if result.reason is None:
+                result = result if old is None else old.joined(result, self.record.objective)
+                self.store.keep(*task, self.record.method, result, replace=True)
             self._tell(0.0, f"{count} of {len(todo)} searches of machines that matter")
             family = self.families.get(task[0])
             yield task[0] if family is None else family.key, task[1]

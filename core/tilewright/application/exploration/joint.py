@@ -121,9 +121,9 @@ class JointSearch(BatchEvaluator):
 
     def best(self) -> list[tuple[float, Mapping | None]]:
         """Return (objective, mapping) on each machine: the best of those that were best on a machine and that it holds."""
-        found: list[tuple[float, Mapping | None]] = [(math.inf, None)] * len(self.spaces)
+        results: list[tuple[float, Mapping | None]] = [(math.inf, None)] * len(self.spaces)
         if not self.rows:
-            return found
+            return results
         rows = Candidates.join(list(self.rows.values()))
         for number, space in enumerate(self.spaces):
             able = dataclasses.replace(rows, space=space)
@@ -133,8 +133,8 @@ class JointSearch(BatchEvaluator):
             values = self._on(number, able).of(self.objective)
             mapping = able[int(values.argmin())]
             if math.isfinite(values.min()) and legality(space.problem, space.architecture, mapping):
-                found[number] = float(values.min()), mapping
-        return found
+                results[number] = float(values.min()), mapping
+        return results
 
     def _on(self, number: int, rows: Candidates) -> Costs:
         return costs_of(self.evaluators[number], dataclasses.replace(rows, space=self.spaces[number]))
@@ -159,7 +159,7 @@ def map_together(distinct: DistinctProblem, configurations: Sequence[RunConfigur
     first = configurations[0]
     try:
         bounds = [bound(distinct, configuration) for configuration in configurations]
-        joint = JointSearch([space for space, _, _ in bounds], [each for _, _, each in bounds], first.objective)
+        joint = JointSearch([space for space, _, _ in bounds], [model for _, _, model in bounds], first.objective)
     except TilewrightError as error:
         return [MappedLayer(distinct, error=error) for _ in configurations]
     result = joint.run(first.mapper, first.budget, first.seed, first.most_cycles)

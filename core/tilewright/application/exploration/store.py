@@ -174,9 +174,9 @@ class Store:
         """Write a machine under its key. Raises OutputError."""
         self._put_new("machines", machine=key, name=architecture.name, area_um2=architecture.area_um2, architecture=architecture.model_dump_json())  # fmt: skip
 
-    def keep(self, machine: str, problem: str, method: str, found: FoundLayer, *, replace: bool = False) -> None:
+    def keep(self, machine: str, problem: str, method: str, result: FoundLayer, *, replace: bool = False) -> None:
         """Write a result and end its claim. A failure is replaced, another result stays unless `replace`. Raises OutputError."""
-        data = found.model_dump(mode="json")
+        data = result.model_dump(mode="json")
         row = {name: json.dumps(data[name]) if name in _JSON and data[name] is not None else data[name] for name in _FOUND}  # fmt: skip
         key = machine, problem, method
         with self._base.changing():
@@ -244,14 +244,14 @@ class Store:
     def one(self, named: str | None = None) -> ExplorationRecord:
         """Return the exploration whose key begins so, or the last one. Raises InputError, UnknownNameError."""
         known = self.explorations()
-        found = [exploration for exploration in known if named is None or exploration.key.startswith(named)]
-        if not found or (named is not None and len(found) > 1):
+        matches = [exploration for exploration in known if named is None or exploration.key.startswith(named)]
+        if not matches or (named is not None and len(matches) > 1):
             told = "; ".join(
                 f"{exploration.key[:8]}: {exploration.workload} on {exploration.space.get('name')}"
                 for exploration in known
             )
-            raise UnknownNameError(f"{len(found)} explorations in {self.path} are called '{named or ''}'; it has {told or 'none'}")  # fmt: skip
-        return found[-1]
+            raise UnknownNameError(f"{len(matches)} explorations in {self.path} are called '{named or ''}'; it has {told or 'none'}")  # fmt: skip
+        return matches[-1]
 
     def points(self, asked: ExplorationRecord) -> tuple[ExploredPoint, ...]:
         """Return what became of its points so far, in their order. Raises InputError."""

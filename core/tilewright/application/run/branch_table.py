@@ -59,11 +59,11 @@ class BranchTable:
         tables = {rule: self._table(objective, rule) for rule in rules if rule is not None}
         asked = [Case(case.problem.content_key, case.at_home, case.reserved_bits) for case in cases]
         for shared, table in tables.items():
-            own = [at for at, other in enumerate(rules) if other == shared]
-            for at in own:
+            places = [at for at, other in enumerate(rules) if other == shared]
+            for at in places:
                 problem = cases[at].problem
                 table.distinct.setdefault(asked[at].problem, DistinctProblem(problem, (problem.name,), 1))
-            table.ask([asked[at] for at in own])
+            table.ask([asked[at] for at in places])
         results = list[BranchCost]()
         for case, key, rule in zip(cases, asked, rules, strict=True):
             if rule is None:
@@ -85,8 +85,8 @@ class BranchTable:
         variant = rules.variant_for(origin)
         if variant is None:
             return None
-        own = variant if parts is None else variant.renamed(parts)
-        return rules.model_copy(update={"variants": (own.for_any(),)})
+        form = variant if parts is None else variant.renamed(parts)
+        return rules.model_copy(update={"variants": (form.for_any(),)})
 
     def _table(self, objective: Objective, rules: Constraints) -> CaseCosts:
         if (objective, rules) not in self.tables:

@@ -70,9 +70,9 @@ def evaluate_branches(model: str, bind: Bind, group: GroupMapping) -> Report:
         reasons += tuple(layer.refusals())
         if reasons:
             continue
-        own = [row for tensor in layer.path.problem.tensors for row in layer.rows(tensor, moved)]
-        rows += own
-        limits[name] = [layer.computing(), *port_limits(group.architecture.memories, layer.moved(own))]
+        accesses = [row for tensor in layer.path.problem.tensors for row in layer.rows(tensor, moved)]
+        rows += accesses
+        limits[name] = [layer.computing(), *port_limits(group.architecture.memories, layer.moved(accesses))]
     if reasons:
         return report.model_copy(update={"reasons": reasons})
     return group_report(report, group, rows, limits, tile_peaks(group))
@@ -406,12 +406,12 @@ class _Layer:
         """Return memory -> slices that are read and written, all instances alike."""
         moved = {memory.name: (Counter[int](), Counter[int]()) for memory in self.architecture.memories}
         memories = {memory.name: memory for memory in self.architecture.memories}
-        theirs = {name: own for own, name in self.path.names.items()}
+        names = {name: tensor for tensor, name in self.path.names.items()}
         for row in rows:
-            own = row.accesses
-            slices = memories[own.level].slices_of(self.path.problem.tensor(theirs[own.tensor]))
-            moved[own.level][0][0] += own.reads.most * slices
-            moved[own.level][1][0] += (own.fills.most + own.updates.most) * slices
+            counts = row.accesses
+            slices = memories[counts.level].slices_of(self.path.problem.tensor(names[counts.tensor]))
+            moved[counts.level][0][0] += counts.reads.most * slices
+            moved[counts.level][1][0] += (counts.fills.most + counts.updates.most) * slices
         return moved
 
     def _memory(self, tensor: Tensor, entry: int) -> Memory:
@@ -427,8 +427,8 @@ class _Layer:
         ]
 
         def moved(kind: str) -> MostAndTotal:
-            rows = [(number * getattr(own, kind), own.instances) for number, own in counts]
+            rows = [(number * getattr(access, kind), access.instances) for number, access in counts]
             return np.array([sum(count for count, _ in rows), sum(count * instances for count, instances in rows)])
 
-        instances, words = (max(getattr(own, name) for _, own in counts) for name in ("instances", "tile_words"))
+        instances, words = (max(getattr(access, name) for _, access in counts) for name in ("instances", "tile_words"))
         return _Counts(moved("reads"), moved("fills"), moved("updates"), instances, words)

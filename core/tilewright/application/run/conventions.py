@@ -76,7 +76,7 @@ def causes_between(
         if report.model in specs and report.model in counts
     }
     executed = {counts[model] for model in routes if specs[model].executes}
-    found: list[tuple[tuple[str, str], str]] = []
+    pairs: list[tuple[tuple[str, str], str]] = []
     for model, route in routes.items():
         if counts[model] in executed:
             continue
@@ -88,10 +88,10 @@ def causes_between(
             )
             cause = None if shared else approximated(approximation, route)
             if cause is not None:
-                found.append(((cause.code, cause.message), model))
+                pairs.append(((cause.code, cause.message), model))
     causes += [
         Cause(code=code, message=f"{', '.join(models)}: {message}")
-        for (code, message), models in grouped(found).items()
+        for (code, message), models in grouped(pairs).items()
     ]
     rules = {model: conventions_of(specs[model]) for model in routes}
     told: dict[str, dict[str, str]] = {}

@@ -154,25 +154,25 @@ def _refine(cuts: dict[Key, frozenset[int]], link: Link, index: Index, key: Key,
     """Add the strides of an index to a dimension's, those of the dimension to its coordinates', and the reverse."""
     terms = sorted((factor, name) for name, factor in index.terms.items() if link.sizes[name] > 1)
     ends = [*(factor for factor, _ in terms[1:]), size][: len(terms)]
-    own = set(cuts.get(key, ()))
+    strides = set(cuts.get(key, ()))
     for (factor, name), end in zip(terms, ends, strict=True):
         steps = link.sizes[name]
         last = factor * steps
-        own.add(factor)
+        strides.add(factor)
         if end % last == 0 and index.offset // factor % steps == 0:
-            own.add(last)
-        own |= {factor * stride for stride in cuts.get((link.name, name), ())}
+            strides.add(last)
+        strides |= {factor * stride for stride in cuts.get((link.name, name), ())}
         inner = set(cuts.get((link.name, name), ()))
-        for stride in own:
+        for stride in strides:
             if factor < stride < last:
                 if stride % factor:
                     raise SplitError(f"{key[1]} of {key[0]} has parts of {stride} and of {factor}, which do not nest")
                 inner.add(stride // factor)
         if inner:
             cuts[link.name, name] = frozenset(inner)
-    own -= {1, size}
-    if own:
-        cuts[key] = frozenset(own)
+    strides -= {1, size}
+    if strides:
+        cuts[key] = frozenset(strides)
 
 
 def _check_window(problem: Problem, side: Side, link: Link, rank: Rank, index: Index, cuts: Cuts) -> None:
@@ -252,8 +252,8 @@ def _part(link: Link, cuts: Cuts, index: Index, stride: int, size: int) -> tuple
         if steps == 1 and size == 1:
             return (name, 1), 1
         if steps > 1 and factor <= stride < factor * steps:
-            own = stride // factor
-            return (name, own), dict(digits_of(cuts, (link.name, name), steps))[own]
+            part = stride // factor
+            return (name, part), dict(digits_of(cuts, (link.name, name), steps))[part]
     return None, 1
 
 

@@ -73,9 +73,9 @@ def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = Non
     if not isinstance(name, str):
         if not callable(getattr(name, "bind", None)) or options:
             raise InputError(f"{name!r} is no cost model", hint="give a name, or an object with bind() and no options")
-        own = type(name).__name__
+        kind = type(name).__name__
         able = Capabilities(groups=isinstance(name, GroupModel), vector_layers=isinstance(name, VectorModel))
-        return BuiltModel(own, PluginRecord(name=own), guarded_model(name, owner_of(CostModelSpec.kind, name)), able)
+        return BuiltModel(kind, PluginRecord(name=kind), guarded_model(name, owner_of(CostModelSpec.kind, name)), able)
     record, capabilities = PluginRecord(name=name), Capabilities()
     try:
         registration = installed().find(CostModelSpec, name)
@@ -174,8 +174,8 @@ def explain(
 
 def _named(model: BuiltModel, report: Report) -> Report:
     """Return a report that names its model: another package's plugin could call itself as another one."""
-    own = model.record.distribution in (None, BUILTIN)
-    return report if own else report.model_copy(update={"model": model.name})
+    is_builtin = model.record.distribution in (None, BUILTIN)
+    return report if is_builtin else report.model_copy(update={"model": model.name})
 
 
 def unexplained(report: Report, value: float, objective: Objective, which: str = "a valid mapping") -> str | None:

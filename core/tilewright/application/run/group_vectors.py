@@ -307,15 +307,15 @@ def rows_of(group: GroupMapping) -> tuple[frozenset[tuple[str, str]], frozenset[
     for vector in group.vectors:
         maker = group.maker(vector.tensor)
         assert maker is not None, "the schema has checked it"
-        own = rows.setdefault(vector.tensor, set())
-        own |= {(maker, name) for name in vector.row}
+        row = rows.setdefault(vector.tensor, set())
+        row |= {(maker, name) for name in vector.row}
         for reader in group.users[vector.tensor].keys() - {maker}:
             pairs, _ = joined_dimensions(group, vector.tensor, maker, reader)
-            own |= {(reader, theirs) for mine, theirs in pairs if mine in vector.row}
+            row |= {(reader, sink) for source, sink in pairs if source in vector.row}
         online.discard(vector.tensor)
         if vector.operator == "Softmax" and len(vector.row) == 1:
             online.add(vector.tensor)
-    whole = set[tuple[str, str]]().union(*(own for tensor, own in rows.items() if tensor not in online))
+    whole = set[tuple[str, str]]().union(*(dimensions for tensor, dimensions in rows.items() if tensor not in online))
     every = frozenset[tuple[str, str]]().union(*rows.values())
     return every, every - whole
 
@@ -336,7 +336,7 @@ def _site(group: GroupMapping, vector: GroupVector) -> _Site:
     maker, readers = group.paths[name], tuple(group.paths[user] for user in users if user != name)
     place = maker.place
     for reader in readers:
-        same = [at for at, (own, other) in enumerate(zip(place, reader.place, strict=False)) if own != other]
+        same = [at for at, (branch, other) in enumerate(zip(place, reader.place, strict=False)) if branch != other]
         place = place[: same[0]] if same else place
     shared = sum(at == place[: len(at)] for at, _ in maker.places if len(at) <= len(place))
     factors, output = maker.mapping.factors()[:shared], maker.problem.output
@@ -344,7 +344,7 @@ def _site(group: GroupMapping, vector: GroupVector) -> _Site:
         raise _refuse(vector, f"the loops outside of {name} and its readers are unrolled; expected temporal loops")
     steps = math.prod(trips for temporal, _ in factors for trips in temporal.values())
     sizes = maker.mapping.entries[shared - 1].temporal_tile_sizes if shared else maker.problem.dimensions
-    words, whole = (maker.problem.tile_words(output, own) for own in (sizes, maker.problem.dimensions))
+    words, whole = (maker.problem.tile_words(output, box) for box in (sizes, maker.problem.dimensions))
     if steps * words != whole:
         raise _refuse(
             vector, f"{steps:,} steps with {words:,} words each do not make up the {whole:,} words of {vector.tensor}"
@@ -365,11 +365,11 @@ def _counted(
     else:
         parts, form = _online(group, site), "online"
     counted, note = list[Part](), None
-    for own, part_rows, row, times, tensor, role in parts:
-        words = [operand.words if operand.shared else operand.words // times for operand in own.operands]
-        if any(operand.words % times for operand in own.operands if not operand.shared):
+    for part, part_rows, row, times, tensor, role in parts:
+        words = [operand.words if operand.shared else operand.words // times for operand in part.operands]
+        if any(operand.words % times for operand in part.operands if not operand.shared):
             raise _refuse(vector, f"its {times:,} tiles do not divide the words of its other operands")
-        layer = own.on(part_rows, row, tensor, words)
+        layer = part.on(part_rows, row, tensor, words)
         report, beside = _at_home(model, group, layer, vector.tensor, peaks)
         note = note or beside
         counted.append(Part(layer, times, report, role))
@@ -389,12 +389,12 @@ def _online(group: GroupMapping, site: _Site) -> list[tuple[GroupVector, int, in
     after = [other for other in group.vectors if other.tensor == vector.tensor]
     if others or after[-1] is not vector:
         raise _refuse(vector, f"{told}; expected one reader right after it, which adds up along the row")
-    own = group.users[vector.tensor][reader.problem.name]
+    name = group.users[vector.tensor][reader.problem.name]
     pairs, _ = joined_dimensions(group, vector.tensor, site.maker.problem.name, reader.problem.name)
-    along = {theirs for mine, theirs in pairs if mine in vector.row}
+    along = {sink for source, sink in pairs if source in vector.row}
     output = reader.problem.output
     if len(along) != len(vector.row) or along & set(output.dimensions):
-        raise _refuse(vector, f"{told}; {reader.problem.name} does not add up along the row of {own}")
+        raise _refuse(vector, f"{told}; {reader.problem.name} does not add up along the row of {name}")
     factors, moved, first = reader.mapping.factors()[: site.shared], False, site.shared
     for number, entry in enumerate(reader.mapping.entries[: site.shared]):
         for dimension in entry.temporal_order:
@@ -512,7 +512,7 @@ def _overlapped(made: GroupVectors, sites: Mapping[str, _Site], peaks: Mapping[s
             told = f"{memory} has {room:,} words; tiles of several stages need {math.ceil(peaks[memory] + words):,}"
             return alone(told, crowded=True)
     inside = {layer for stage in stages for layer in stage.layers}
-    apart = [_slowest(own) for name, own in limits.items() if name not in inside]
+    apart = [_slowest(values) for name, values in limits.items() if name not in inside]
     apart += [part.times * (part.report.cycles or 0) for one in online for part in one.parts if part.role == "end"]
     return GroupVectors(
         group, made.report, made.vectors, stages, tiles, site.steps // tiles, Fraction(sum(apart)),

@@ -178,8 +178,8 @@ def map_searches(
         observer.started()
         observer.done += [layer.name for layer in done.values()]
         if engine is None:
-            own = workers or closing.enter_context(Workers(max(1, min(jobs, len(searches)))))
-            results = map_each(searches, observer.watching(on_progress), own, wanted=told)
+            pool = workers or closing.enter_context(Workers(max(1, min(jobs, len(searches)))))
+            results = map_each(searches, observer.watching(on_progress), pool, wanted=told)
         else:
             results = engine(searches, wanted=told)
         for number, layer in itertools.chain([(-1, None)], results):

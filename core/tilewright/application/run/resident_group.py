@@ -36,8 +36,8 @@ def resident_group(
     inner = architecture.cluster_of(home.name).name
     branches = []
     for layer in workload.layers:
-        own = {tensor for name, tensor in stay if name == layer.name}
-        entries = layer_entries(mappings[layer.name], architecture, inner, own)
+        kept = {tensor for name, tensor in stay if name == layer.name}
+        entries = layer_entries(mappings[layer.name], architecture, inner, kept)
         branches.append({"layer": layer.name, "entries": entries})
     others = [
         f"{member.name}.{t}"

@@ -85,8 +85,8 @@ def common_space(
     for model in models:
         try:
             evaluator = bind(model, problem, constraints.shape(architecture))
-            own, _ = narrowed_space(model, problem, architecture, constraints)
-            space = own if space is None else accepted(space, model.capabilities, f"cost model {model.name}")
+            part, _ = narrowed_space(model, problem, architecture, constraints)
+            space = part if space is None else accepted(space, model.capabilities, f"cost model {model.name}")
             evaluators[model.name] = evaluator
         except TilewrightError as error:
             left_out[model.name] = reasons_of(error)

@@ -69,7 +69,7 @@ def search(
     cpu = time.process_time()
     with preserving_results():
         stop, error = loop.run_through()
-        cpu_seconds, wall_seconds = time.process_time() - cpu, loop.own.elapsed_seconds
+        cpu_seconds, wall_seconds = time.process_time() - cpu, loop.tally.elapsed_seconds
         rejections = None
         if math.isinf(loop.value) and error is None and stop != "cancelled":
             try:
@@ -79,7 +79,7 @@ def search(
         return Result(
             best=loop.best,
             value=loop.own_value,
-            evaluated=loop.own.evaluated,
+            evaluated=loop.tally.evaluated,
             valid=loop.valid,
             rejected=loop.rejected,
             stop="cancelled" if stop_requested() and error is None else stop,
@@ -97,7 +97,7 @@ def search(
 
 
 class _Loop:
-    """State of the loop. `own` holds the driver's counts, and `run` the copy that the mapper may change."""
+    """State of the loop. `tally` holds the driver's counts, and `run` the copy that the mapper may change."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class _Loop:
         start: float,
     ) -> None:
         self.mapper, self.task, self.evaluator, self.on_progress = mapper, task, evaluator, on_progress
-        self.own, self.run = (new_run(evaluator, budget, seed, clock) for _ in range(2))
+        self.tally, self.run = (new_run(evaluator, budget, seed, clock) for _ in range(2))
         known = min(known, start)
         self.run.starters, self.run.known, self.run.start = mapper.starters, known, start
         self.trial = RelaxationTrial.of(evaluator, task)
@@ -157,12 +157,12 @@ class _Loop:
         try:
             with raising():
                 warm_up(self.evaluator, self.task, self.mapper)
-                report(SearchBegan(self.own.budget.seconds))
+                report(SearchBegan(self.tally.budget.seconds))
                 self.proposals = self.mapper.search(self.task, self.run)
-            self.own.started = self.run.started = self.own.clock()
-            report(SearchBegan(self.own.budget.seconds))
+            self.tally.started = self.run.started = self.tally.clock()
+            report(SearchBegan(self.tally.budget.seconds))
             ended = self._drive(self.proposals), None
-            if ended[0] == "deadline" and not self.own.evaluated:  # such as on a machine of very many memories
+            if ended[0] == "deadline" and not self.tally.evaluated:  # such as on a machine of very many memories
                 with raising():
                     plain = self.task.space.plain()
                 self._evaluate(plain)
@@ -176,7 +176,7 @@ class _Loop:
                 self.proposals.close()
                 self._record_figures()
             if self.trial is not None:
-                self.trial.end(self.best, self.best_costs, self.own.evaluated)
+                self.trial.end(self.best, self.best_costs, self.tally.evaluated)
         except TilewrightError as error:  # a mapper that continues after `close` loses no result
             ended = "failed", ended[1] or error
         report(SearchEnded())
@@ -192,7 +192,7 @@ class _Loop:
             while True:
                 costs = self._evaluate(batch)
                 reason = self._over()
-                self.run.evaluated = self.own.evaluated
+                self.run.evaluated = self.tally.evaluated
                 if reason == "evaluations" and len(costs) == len(batch):
                     with raising():
                         proposals.send(costs)  # a mapper that is done now may have proved a bound
@@ -209,8 +209,8 @@ class _Loop:
             self.lower_bound = self._told_bound()
             if self.lower_bound is not None:
                 return "finished"
-            late = self.run.short_of_time or self.own.remaining_seconds <= 0
-            return "deadline" if late else "evaluations" if self.own.exhausted and self.run.curtailed else "finished"
+            late = self.run.short_of_time or self.tally.remaining_seconds <= 0
+            return "deadline" if late else "evaluations" if self.tally.exhausted and self.run.curtailed else "finished"
 
     def _without_bounds(self) -> GuardedProposals:
         """Return the proposals of the same search without the bounds of the cost model.
@@ -256,13 +256,13 @@ class _Loop:
 
     def _evaluate(self, batch: Candidates | MappingBatch) -> Costs:
         """Evaluate a batch in pieces, so that a slow model exceeds the deadline only slightly."""
-        left = self.own.remaining_evaluations
+        left = self.tally.remaining_evaluations
         if left is not None and left < len(batch):
             batch = batch.take(slice(0, left))
-        self.batch_began = self.own.evaluated
+        self.batch_began = self.tally.evaluated
         pieces = [self._price(batch.take(slice(0, self.piece)))]
         done = len(pieces[0])
-        while done < len(batch) and self.own.remaining_seconds > 0 and not stop_requested():
+        while done < len(batch) and self.tally.remaining_seconds > 0 and not stop_requested():
             pieces.append(self._price(batch.take(slice(done, done + self.piece))))
             done += len(pieces[-1])
         return Costs.join(pieces)
@@ -276,14 +276,14 @@ class _Loop:
             self.piece = next_size(self.piece, len(batch), time.perf_counter() - started, PIECE_SECONDS)
         self._keep_best(batch, costs)
         if self.trial is not None:
-            self.trial.add(batch, costs, self.own.evaluated)
+            self.trial.add(batch, costs, self.tally.evaluated)
         if math.isinf(self.value):
             self.sample.add(batch)
-        self.own.evaluated += len(batch)
+        self.tally.evaluated += len(batch)
         self.valid += int(costs.valid.sum())
         if self.on_progress:
             self.on_progress(
-                Progress(self.own.evaluated, self.valid, self.value, self.own.elapsed_seconds, self.own.budget)
+                Progress(self.tally.evaluated, self.valid, self.value, self.tally.elapsed_seconds, self.tally.budget)
             )
         return costs
 
@@ -312,7 +312,7 @@ class _Loop:
         """
         before = np.minimum.accumulate(np.concatenate(([self.value], values[:-1])))
         for index in np.flatnonzero(values < before):
-            self.history.append((self.own.evaluated + int(index) + 1, float(values[index])))
+            self.history.append((self.tally.evaluated + int(index) + 1, float(values[index])))
 
     def _check_constraints(self, mapping: Mapping) -> None:
         """Check a new best mapping.
@@ -325,13 +325,13 @@ class _Loop:
             raise fault(self.mapper.owner, f"it proposed a mapping that breaks the constraints: {broken[0]}")
 
     def _over(self) -> Stop | None:
-        budget = self.own.budget
+        budget = self.tally.budget
         if stop_requested():
             return "cancelled"
-        if self.own.remaining_seconds <= 0:
+        if self.tally.remaining_seconds <= 0:
             return "deadline"
-        if budget.evaluations is not None and self.own.evaluated >= budget.evaluations:
+        if budget.evaluations is not None and self.tally.evaluated >= budget.evaluations:
             return "evaluations"
-        if budget.patience is not None and self.own.evaluated - self.improved_at >= budget.patience:
+        if budget.patience is not None and self.tally.evaluated - self.improved_at >= budget.patience:
             return "patience"
         return None

@@ -199,9 +199,9 @@ def _row(point: SweepPoint, layer: MappedLayer, models: Sequence[BuiltModel]) ->
     interrupted = False
     for model in models:
         try:
-            own = layer.report if model.name == point.model else None
+            report = layer.report if model.name == point.model else None
             with raising():
-                reports.append(own or evaluate(model, problem, layer.architecture, best))
+                reports.append(report or evaluate(model, problem, layer.architecture, best))
         except KeyboardInterrupt:
             mark_result_found()
             interrupted = True

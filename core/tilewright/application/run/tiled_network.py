@@ -227,7 +227,7 @@ def _trials(
         between = vectors_between(network.workload, joined)
         group, left = group.model_copy(update={"vectors": between.vectors}), dict(between.left)
         always = Rows().union(
-            *(own for name, own in joined.rows.items() if name not in {v.tensor for v in group.vectors})
+            *(row for name, row in joined.rows.items() if name not in {v.tensor for v in group.vectors})
         )
         cut, tiled = rows_of(group)[1] - always, EDP if objective == CYCLES else objective
         pairs = ((rows, objective), *(((rows, tiled), (rows - cut, tiled)) if group.vectors else ()))
@@ -320,8 +320,8 @@ def _origins(
         parts = dict[str, list[tuple[int, str]]]()
         for part, (dimension, factor) in dimensions.items():
             parts.setdefault(dimension, []).append((-factor, part))
-        own = {dimension: tuple(part for _, part in sorted(some)) for dimension, some in parts.items()}
-        origins[name] = network.workload.layer(name).problem, FrozenDict(own)
+        origin = {dimension: tuple(part for _, part in sorted(some)) for dimension, some in parts.items()}
+        origins[name] = network.workload.layer(name).problem, FrozenDict(origin)
     return origins
 
 
@@ -333,12 +333,12 @@ def _parts(network: ResidentNetwork, joined: NetworkGroup, group: GroupMapping, 
         names = _layers(part)
         if "layer" in part:
             continue
-        own = _only(group, names, part, outside)
+        piece = _only(group, names, part, outside)
         apart = tuple(read for read in joined.left_out if {read.maker, read.reader} <= set(names))
         model, start = network.configuration.model, order.index(names[0])
-        report, count = evaluate_group(model, own), network.workload.layers[first].count
-        made = joined_vectors(model, own, report)
-        yield TiledPart(start, start + len(names) - 1, count, own, report, apart, made)
+        report, count = evaluate_group(model, piece), network.workload.layers[first].count
+        made = joined_vectors(model, piece, report)
+        yield TiledPart(start, start + len(names) - 1, count, piece, report, apart, made)
 
 
 def _apart(group: GroupMapping, tree: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -350,7 +350,7 @@ def _apart(group: GroupMapping, tree: dict[str, Any]) -> Iterator[tuple[dict[str
         return
     uses = [set(branch.layers()) for branch in branches]
     kept = [name for entry in group.tree.entries[1:] for name in entry.keep or ()]
-    spans = [[at for at, own in enumerate(uses) if own & group.needs[name].keys()] for name in kept]
+    spans = [[at for at, use in enumerate(uses) if use & group.needs[name].keys()] for name in kept]
     start = 0
     for end in range(len(branches)):
         if any(span and span[0] <= end < span[-1] for span in spans):
@@ -378,7 +378,7 @@ def _only(
     users, data = group.users, group.to_data()
     edges, renamed = list[dict[str, Any]](), dict[str, str]()
     for edge in data.get("edges", ()):
-        layers = {layer: own for layer, own in edge["layers"].items() if layer in names}
+        layers = {layer: name for layer, name in edge["layers"].items() if layer in names}
         added = [layer for layer in edge.get("added", ()) if layer in names and group.maker(edge["tensor"]) in layers]
         if len(layers) > 1 or added or (layers and edge.get("sizes")):
             offsets = {layer: row for layer, row in edge.get("offsets", {}).items() if layer in names}
@@ -392,11 +392,11 @@ def _only(
 
     def among(key: str) -> dict[str, dict[str, Any]]:
         """Return the entries of some layers, on each axis that joins several of them."""
-        own = {
+        entries = {
             axis: {layer: told for layer, told in layers.items() if layer in names}
             for axis, layers in data.get(key, {}).items()
         }
-        return {axis: layers for axis, layers in own.items() if len(layers) > 1}
+        return {axis: layers for axis, layers in entries.items() if len(layers) > 1}
 
     made = {edge["tensor"] for edge in edges if len(edge["layers"]) > 1 and group.maker(edge["tensor"]) in names}
     return GroupMapping.model_validate(

@@ -189,9 +189,9 @@ def _line_of(error: BaseException) -> str:
     steps = [
         (_package(frame), frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    own = next((package for package, _, _ in steps if package not in ("tilewright", "pluggy")), None)
+    owner = next((package for package, _, _ in steps if package not in ("tilewright", "pluggy")), None)
     for package, file, line in reversed(steps):
-        if package == own:
+        if package == owner:
             source = linecache.getline(file, line).strip()
             return f" at {file}:{line}{source and ': '}{source[:LONGEST_LINE]}"
     return ""

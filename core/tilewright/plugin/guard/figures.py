@@ -83,26 +83,26 @@ def fault_of_counts(counts: AccessBatch) -> str | None:
     return None
 
 
-def fault_of_relaxation(found: object, entries: int, tensors: int, memories: int) -> str | None:
+def fault_of_relaxation(result: object, entries: int, tensors: int, memories: int) -> str | None:
     """Return the contract violation in a relaxation in a few words, or None.
 
     Prices, bandwidths and fractions are numbers of at least 0, and indices are those of memories.
     """
-    if found is None:
+    if result is None:
         return None
-    if not isinstance(found, Relaxation):
-        return f"returned {described(found)}, a Relaxation is expected"
+    if not isinstance(result, Relaxation):
+        return f"returned {described(result)}, a Relaxation is expected"
     per_memory, per_place, per_price = (memories,), (entries, tensors), (memories, tensors)
     shapes = {
         **dict.fromkeys(("memory", "shared"), per_place),
         **dict.fromkeys(
-            ("read_pj", "fill_pj", "update_pj", *(["moved"] if found.moved is not None else [])), per_price
+            ("read_pj", "fill_pj", "update_pj", *(["moved"] if result.moved is not None else [])), per_price
         ),
         **dict.fromkeys(("read_bandwidth", "write_bandwidth", "shared_bandwidth", "leakage_pj", "gate"), per_memory),
         **dict.fromkeys(("compute_pj", "cycles_per_operation"), ()),
     }
     for name, shape in shapes.items():
-        given: object = getattr(found, name)
+        given: object = getattr(result, name)
         if shape and not isinstance(given, np.ndarray):
             return f"returned a Relaxation with {described(given)} as {name}, an array is expected"
         column = np.asarray(given)
@@ -120,7 +120,7 @@ def fault_of_relaxation(found: object, entries: int, tensors: int, memories: int
         if wrong.any():
             return f"returned a Relaxation with {column[wrong].flat[0]:g} in {name}"
     for name in ("neighbours", "exact", "whole_cycles", "rounded", "order_matters", "linear"):
-        answer: object = getattr(found, name)
+        answer: object = getattr(result, name)
         if not isinstance(answer, bool | np.bool_):
             return f"returned a Relaxation with {described(answer)} as {name}, a bool is expected"
     return None

@@ -118,7 +118,7 @@ class GuardedProposals(Generator[Candidates | MappingBatch, Costs, None]):
     def _arrays(self, proposed: object) -> Candidates | MappingBatch:
         if isinstance(proposed, Candidates | MappingBatch):
             return proposed
-        if isinstance(proposed, Sequence) and all(isinstance(each, Mapping) for each in proposed):
+        if isinstance(proposed, Sequence) and all(isinstance(item, Mapping) for item in proposed):
             return MappingBatch.pack(self.task.problem, proposed)
         raise fault(
             self.owner,

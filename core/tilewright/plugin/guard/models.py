@@ -151,9 +151,9 @@ def _relaxation(
     keeps: tuple[Bools, Bools] | None = None,
 ) -> Relaxation | None:
     sizes = len(skeleton), len(problem.tensors), len(architecture.memories)
-    own = None if keeps is None else (keeps[0].copy(), keeps[1].copy())  # the space's own ones stay unchanged
+    pair = None if keeps is None else (keeps[0].copy(), keeps[1].copy())  # the space's own ones stay unchanged
     return checked(
-        owner, "relaxation", lambda: plugin.relaxation(skeleton, own), lambda found: fault_of_relaxation(found, *sizes)
+        owner, "relaxation", lambda: plugin.relaxation(skeleton, pair), lambda item: fault_of_relaxation(item, *sizes)
     )
 
 

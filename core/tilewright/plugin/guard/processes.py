@@ -472,9 +472,9 @@ class _Pool(Generic[Item, Found]):
                 yield from self._rescued(trial, error)
 
     def _rescued(self, trial: _Trial[Item], error: PluginError | None) -> Iterator[tuple[int, Found | PluginError]]:
-        found = None if self.rescue is None else self.rescue(trial.item, trial.interim, error)
-        if found is not None:
-            yield trial.index, found
+        result = None if self.rescue is None else self.rescue(trial.item, trial.interim, error)
+        if result is not None:
+            yield trial.index, result
         elif error is not None:
             yield trial.index, error
 

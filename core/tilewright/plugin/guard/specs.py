@@ -29,9 +29,9 @@ def whole_spec(spec: object) -> PluginSpec[Any]:
     """
     kind = next((kind for kind in KINDS if isinstance(spec, kind)), None)
     if kind is None:
-        names = [each.__name__ for each in KINDS]
+        names = [base.__name__ for base in KINDS]
         raise ValueError(f"expected a {', '.join(names[:-1])} or {names[-1]}, got {described(spec)}")
-    values: dict[str, Any] = {each.name: getattr(spec, each.name) for each in fields(kind)}
+    values: dict[str, Any] = {entry.name: getattr(spec, entry.name) for entry in fields(kind)}
     name = values["name"]
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a plugin: a letter, then letters, digits, '_', '-' or '.'")
@@ -59,7 +59,7 @@ def _is_text(value: object) -> bool:
 def _names(good: Callable[[str], object]) -> Callable[[object], bool]:
     def check(value: object) -> bool:
         listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-        return listed and all(_is_text(each) and good(each) for each in value)  # type: ignore[attr-defined]
+        return listed and all(_is_text(item) and good(item) for item in value)  # type: ignore[attr-defined]
 
     return check
 
@@ -106,16 +106,16 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "name": (_is_text, "a text"),
     "summary": (_is_text, "one line of text"),
     "factory": (callable, "something that can be called"),
-    "options": (lambda each: isinstance(each, type) and issubclass(each, BaseModel), "a pydantic model class"),
-    "capabilities": (lambda each: isinstance(each, Capabilities), "Capabilities"),
+    "options": (lambda value: isinstance(value, type) and issubclass(value, BaseModel), "a pydantic model class"),
+    "capabilities": (lambda value: isinstance(value, Capabilities), "Capabilities"),
     "needs": (_names(MODULE.fullmatch), "a tuple of names of modules"),
-    "hint": (lambda each: each is None or _is_text(each), "a text or None"),
+    "hint": (lambda value: value is None or _is_text(value), "a text or None"),
     "interface": (_is_version, "a whole number of at least 1"),
     "programs": (_is_table, "options with names of programs"),
     "default_for": (_names(bool), "a tuple of names of tasks"),
     "ends": (_is_flag, "True or False"),
     "starts_with": (_names(bool), "a tuple of names of mappers"),
-    "proof_version": (lambda each: each is None or _is_version(each), "a whole number of at least 1, or None"),
+    "proof_version": (lambda value: value is None or _is_version(value), "a whole number of at least 1, or None"),
     "figures": (_names(bool), "a tuple of names of figures"),
     "gap_reasons": (_is_table, "figures with sentences"),
     "limits_itself": (_is_flag, "True or False"),
@@ -126,15 +126,15 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "space": (_is_text, "a text"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
     "conventions": (
-        lambda each: _is_table(each) and set(each) <= set(TOPICS),
+        lambda value: _is_table(value) and set(value) <= set(TOPICS),
         f"rules by topic, one of {', '.join(TOPICS)}",
     ),
     "components": (_are_examples, "names of components, each with attributes of an example"),
-    "example_nm": (lambda each: _is_number(each) and each > 0, "a technology node in nanometres"),
-    "priority": (lambda each: each is None or _is_number(each), "a number or None"),
+    "example_nm": (lambda value: _is_number(value) and value > 0, "a technology node in nanometres"),
+    "priority": (lambda value: value is None or _is_number(value), "a number or None"),
     "signs": (_names(lambda key: key.strip(".")), "keys of files, such as ('arch', 'architecture.subtree')"),
     "suffixes": (
-        _names(lambda each: re.fullmatch(r"\.[^./\\]+(\.[^./\\]+)*", each)),
+        _names(lambda value: re.fullmatch(r"\.[^./\\]+(\.[^./\\]+)*", value)),
         "a tuple of suffixes such as '.onnx'",
     ),
     "library": (_is_table, "names with one line each"),

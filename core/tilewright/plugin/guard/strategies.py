@@ -37,7 +37,7 @@ class GuardedStrategy:
             empty = 0 if group else empty + 1
             if wrong or empty == EMPTY:
                 raise fault(self.owner, f"explore {wrong or f'proposed nothing {EMPTY:,} times in a row'}")
-            known |= {each.index for each in group}
+            known |= {point.index for point in group}
             results = yield tuple(group)
 
 

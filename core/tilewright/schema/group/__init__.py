@@ -219,9 +219,9 @@ class GroupMapping(Printed, FileModel):
         joined = {pair for edge in self.edges for pair in edge.layers.items()}
         taken = {edge.tensor: f"edge {edge.tensor}" for edge in self.edges}
         for number, problem in enumerate(self.layers):
-            for own in problem.tensor_names:
-                name, told = f"{problem.name}.{own}", f"tensor {own} of layer {problem.name}"
-                if (problem.name, own) in joined:
+            for tensor in problem.tensor_names:
+                name, told = f"{problem.name}.{tensor}", f"tensor {tensor} of layer {problem.name}"
+                if (problem.name, tensor) in joined:
                     continue
                 if name in taken:
                     text = f"{taken[name]} and {told} are both named {name} in the group; rename one"
@@ -269,11 +269,11 @@ class GroupMapping(Printed, FileModel):
         if len(makers) > 1:
             raise MisplacedError(f"{' and '.join(makers)} make {edge.tensor}; expected one maker", *at, "layers")
         for place, layer in enumerate(edge.added):
-            own = self._layer(layer, *at, "added", place).output
+            output = self._layer(layer, *at, "added", place).output
             if not makers or layer in edge.layers or layer in edge.added[:place]:
                 told = f"{layer} cannot add {edge.tensor}: expected a result of the group, and layers that neither make nor read it"
                 raise MisplacedError(told, *at, "added", place)
-            ranks.add(len(own.projection))
+            ranks.add(len(output.projection))
             made = self._layer(makers[0])
             shapes = [shape_of(problem, problem.output.name) for problem in (made, self._layer(layer))]
             if shapes[0] != shapes[1]:
@@ -345,7 +345,7 @@ class GroupMapping(Printed, FileModel):
         order = list(self.tree.layers())
         added = {edge.tensor: {layer: self._layer(layer).output.name for layer in edge.added} for edge in self.edges}
         needs = {tensor: users | added.get(tensor, {}) for tensor, users in self.users.items()}
-        return {tensor: {layer: own[layer] for layer in order if layer in own} for tensor, own in needs.items()}
+        return {tensor: {layer: users[layer] for layer in order if layer in users} for tensor, users in needs.items()}
 
     def edge_of(self, tensor: str) -> Edge | None:
         """Return the edge of a tensor of the group; None if one layer uses it and states nothing of its words."""
@@ -387,28 +387,28 @@ class GroupMapping(Printed, FileModel):
         if entries:
             yield Path(problem, Mapping(entries=tuple(entries)), place, tuple(places), tuple(starts), FrozenDict(names))
 
-    def _translated(self, entry: Entry, layer: str, tiles: dict[str, int], theirs: dict[str, str]) -> Entry:
+    def _translated(self, entry: Entry, layer: str, tiles: dict[str, int], tensors: dict[str, str]) -> Entry:
         """Return a shared entry with the dimensions and tensors of a layer."""
-        own = {axis: self.axes[axis][layer] for axis in entry.temporal_tile_sizes}
+        dims = {axis: self.axes[axis][layer] for axis in entry.temporal_tile_sizes}
         problem = self._layer(layer)
 
         def within(axis: str, size: int) -> int:
             inside = size <= self.extent(axis, self.axes[axis])
-            return min(size * self.rows(axis, layer), problem.dimensions[own[axis]]) if inside else size
+            return min(size * self.rows(axis, layer), problem.dimensions[dims[axis]]) if inside else size
 
-        rest = tuple(name for name in tiles if name not in own.values())
+        rest = tuple(name for name in tiles if name not in dims.values())
         return Entry(
             target=entry.target,
-            keep=None if entry.keep is None else tuple(theirs[name] for name in entry.keep if name in theirs),
-            temporal_order=(*rest, *(own[axis] for axis in entry.temporal_order)),
+            keep=None if entry.keep is None else tuple(tensors[name] for name in entry.keep if name in tensors),
+            temporal_order=(*rest, *(dims[axis] for axis in entry.temporal_order)),
             temporal_tile_sizes=FrozenDict(
-                tiles | {own[a]: within(a, n) for a, n in entry.temporal_tile_sizes.items()}
+                tiles | {dims[a]: within(a, n) for a, n in entry.temporal_tile_sizes.items()}
             ),
-            spatial_tile_sizes=FrozenDict(tiles | {own[a]: within(a, n) for a, n in entry.spatial_tile_sizes.items()}),
+            spatial_tile_sizes=FrozenDict(tiles | {dims[a]: within(a, n) for a, n in entry.spatial_tile_sizes.items()}),
             spatial_order=None
             if entry.spatial_order is None
-            else (*rest, *(own[axis] for axis in entry.spatial_order)),
-            unicast=tuple(theirs[name] for name in entry.unicast if name in theirs),
+            else (*rest, *(dims[axis] for axis in entry.spatial_order)),
+            unicast=tuple(tensors[name] for name in entry.unicast if name in tensors),
         )
 
     def titled(self) -> str:
@@ -499,7 +499,7 @@ def _starts(rows: dict[str, tuple[int, int | None]], layers: Iterable[str]) -> d
         rows: length and stated start of each layer of the axis.
     """
     last = max(length + (start or 0) for length, start in rows.values())
-    starts = {layer: last - rows[layer][0] if (own := rows[layer][1]) is None else own for layer in layers}
+    starts = {layer: last - rows[layer][0] if (begin := rows[layer][1]) is None else begin for layer in layers}
     first = min(starts.values())
     return {layer: start - first for layer, start in starts.items()}
 
@@ -527,8 +527,8 @@ class _Axes:
         if not sizes or not all(isinstance(number, int) for number in numbers):
             return next(iter(sizes.values()), None)
         lengths = {layer: size // self.rows(axis, layer) for layer, size in whole.items()}
-        own = _starts({layer: (length, starts[layer]) for layer, length in lengths.items()}, sizes)
-        return max(start + lengths[layer] for layer, start in own.items())
+        begins = _starts({layer: (length, starts[layer]) for layer, length in lengths.items()}, sizes)
+        return max(start + lengths[layer] for layer, start in begins.items())
 
     def _pace(self, axis: str, layer: str) -> dict[str, Any]:
         pace = self.paces.get(axis, {}).get(layer)

@@ -80,8 +80,8 @@ class BudgetedNetwork(Tabular):
             BudgetRow(**row, mapping=None if point.layer.mapping is None else point.layer.mapping.to_data())
             for row, (point, _) in zip(self.rows(), (use for _, uses in self.chosen for use in uses), strict=True)
         ]
-        own = attributes(self, "architecture most_cycles energy_pj cycles bound gap claimed_by")
-        return BudgetOutput(workload=self.network, **own, layers=layers).data()
+        values = attributes(self, "architecture most_cycles energy_pj cycles bound gap claimed_by")
+        return BudgetOutput(workload=self.network, **values, layers=layers).data()
 
     def tables(self) -> Sequence[Table | str]:
         title = f"least energy of {self.network} on {self.architecture} within {self.most_cycles:,.0f} cycles"
@@ -111,9 +111,9 @@ def chosen_within(fronts: Sequence[Front], most_cycles: float) -> list[Uses]:
             places[number][step + 1] = count
             left -= cycles * count
     choices = []
-    for front, hull, own in zip(fronts, hulls, places, strict=True):
+    for front, hull, place in zip(fronts, hulls, places, strict=True):
         points = {point.cycles: point for point in front.points}
-        choices.append(tuple((points[int(hull[step][0])], count) for step, count in own.items() if count))
+        choices.append(tuple((points[int(hull[step][0])], count) for step, count in place.items() if count))
     return choices
 
 

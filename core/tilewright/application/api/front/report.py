@@ -96,7 +96,7 @@ class FrontReport(Tabular):
         if not self.complete:
             raise InputError("a layer has no mapping, so the network has no total of cycles")
         uses = chosen_within(self.fronts, most_cycles)
-        flat = [use for own in uses for use in own]
+        flat = [use for row in uses for use in row]
         return BudgetedNetwork(
             self.workload.name,
             self.configuration.architecture.name,

@@ -90,7 +90,7 @@ class _FrontSearch(LayerSearch):
     def run(self, watch: Watch | None) -> Front:
         asked = _Asked(self, watch)
         front = front_of(self.distinct, asked.least, self.points)
-        refuted = next((error for search in asked.found if (error := self._refutation(search, asked.found))), None)
+        refuted = next((error for search in asked.results if (error := self._refutation(search, asked.results))), None)
         if refuted is not None:  # one search of the prover is wrong, so none of its bounds is believed
             front = replace(front, points=tuple(replace(point, bound=None) for point in front.points), refuted=refuted)
         return replace(front, interrupted=asked.interrupted)
@@ -117,7 +117,7 @@ class _Asked:
     search: _FrontSearch
     watch: Watch | None
     interrupted: bool = False
-    found: list[_Found] = field(default_factory=list)
+    results: list[_Found] = field(default_factory=list)
 
     def least(self, objective: Objective, most_cycles: float) -> MappedLayer:
         """Return the best mapping within a cycle limit; after an interruption, no search starts."""
@@ -128,7 +128,7 @@ class _Asked:
         aimed = search.configuration.with_objective(objective, most_cycles)
         layers = list(map_workload(alone, aimed, self.watch, cache=search.cache))
         self.interrupted = stop_requested() or any(layer.interrupted for layer in layers)
-        self.found += [(objective, most_cycles, layer) for layer in layers]
+        self.results += [(objective, most_cycles, layer) for layer in layers]
         return replace(layers[0], distinct=search.distinct) if layers else MappedLayer(search.distinct)
 
 

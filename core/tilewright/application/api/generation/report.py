@@ -275,9 +275,9 @@ class GenerationReport(Tabular):
             passes=[PassRow(**row) for row in self.rows()],
             speeds=[SpeedRow(**SPEEDS.data("json", speed)) for speed in self.speeds],
             operators=[
-                OperatorRow(**OPERATORS.data("json", one), **ROOFLINE.data("json", one.roof))
-                for each in self.passes
-                for one in each.operators()
+                OperatorRow(**OPERATORS.data("json", operator), **ROOFLINE.data("json", operator.roof))
+                for phase in self.passes
+                for operator in phase.operators()
             ],
             memory=self.memory,
         ).data()
@@ -306,7 +306,7 @@ class GenerationReport(Tabular):
             seconds = SPEEDS.shown("seconds", lambda speed: speed, known=self.speeds)
             parts.append(Table.of(seconds, self.speeds, f"time at {run.architecture.clock_ghz:g} GHz"))
         ends = {self.passes[0].name, self.passes[-1].name}
-        shown = [one for each in self.passes if each.name in ends for one in each.operators()]
+        shown = [operator for phase in self.passes if phase.name in ends for operator in phase.operators()]
         columns: list[Shown[Operator]] = [
             *OPERATORS.shown("table", lambda one: one),
             *ROOFLINE.shown("table", lambda one: one.roof),

@@ -103,13 +103,13 @@ class ExplorationReport(Tabular):
         return [
             {"point": point.index, **point.values, "layer": layer.name}
             | attributes(layer, "sizes count macs")
-            | COSTS.data("explore, layers", found)
-            | attributes(found, "lower_bound stop evaluated cpu_seconds binds reason")
-            | {"gap": found.gap(self.record.objective), "shared_from": found.shared_from}
-            | {"claimed_by": self.claimed_by if found.lower_bound is not None else None}
-            | {f"{place}_pj": energy for place, energy in found.places.items()}
+            | COSTS.data("explore, layers", result)
+            | attributes(result, "lower_bound stop evaluated cpu_seconds binds reason")
+            | {"gap": result.gap(self.record.objective), "shared_from": result.shared_from}
+            | {"claimed_by": self.claimed_by if result.lower_bound is not None else None}
+            | {f"{place}_pj": energy for place, energy in result.places.items()}
             for point in self.points
-            for layer, found in point.layers
+            for layer, result in point.layers
         ]
 
     def data(self) -> dict[str, Any]:
@@ -149,13 +149,13 @@ class ExplorationReport(Tabular):
         return path
 
     def tables(self) -> Sequence[Table | str]:
-        found, best, record = self.found, self.front, self.record
+        points, best, record = self.found, self.front, self.record
         lines: list[Table | str] = [
             f"{record.workload} on {record.space['name']}: {len(self.points):,} of {record.size:,} points tried, "
-            f"{len(found):,} with mappings",
+            f"{len(points):,} with mappings",
             f"  {len(best):,} on the front of energy, cycles and area",
         ]
-        if equal := len(front(found)) - len(best):
+        if equal := len(front(points)) - len(best):
             lines.append(f"  {equal:,} cost the same as one on the front, with memories of the same size or larger")
         lines += self._proofs()
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
@@ -210,10 +210,10 @@ class ExplorationReport(Tabular):
     def messages(self) -> list[str]:
         """Return the failures, each once, with the most frequent first."""
         failed = [
-            (found.reason or "", f"{layer.name} on point {point.index}")
+            (result.reason or "", f"{layer.name} on point {point.index}")
             for point in self.points
-            for layer, found in point.layers
-            if found.stop == "failed"
+            for layer, result in point.layers
+            if result.stop == "failed"
         ]
         first = dict(reversed(failed))
         faults = Counter(reason for reason, _ in failed).most_common()

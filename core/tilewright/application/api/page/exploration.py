@@ -50,13 +50,13 @@ def exploration_page(report: ExplorationReport, store: Store | None = None) -> s
 
 
 def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
-    record, found = report.record, report.found
+    record, points = report.record, report.found
     yield "points tried", f"{len(report.points):,} of {record.size:,}"
-    yield "with mappings", f"{len(found):,}"
+    yield "with mappings", f"{len(points):,}"
     yield "on the front", f"{len(report.front):,}"
     yield "dominated by bounds, not searched", f"{sum(point.outcome == 'bounded' for point in report.points):,}"
-    if found:
-        value = found[0].of(record.objective)
+    if points:
+        value = points[0].of(record.objective)
         yield f"least {record.objective.title}", quantity(value, record.objective.unit)
 
 
@@ -82,7 +82,7 @@ def points_table(report: ExplorationReport) -> dict[str, Any] | None:
 def _energies(report: ExplorationReport) -> Drawing:
     layers = report.found[0].layers if report.found else ()
     places = list(dict.fromkeys(place for _, layer in layers for place in layer.places))
-    values = [[found.places.get(place, 0.0) * layer.count for place in places] for layer, found in layers]
+    values = [[result.places.get(place, 0.0) * layer.count for place in places] for layer, result in layers]
     step, unit = common_unit([math.fsum(value) for value in values], "pJ")
     names = [f"{layer.name} x{layer.count}" if layer.count > 1 else layer.name for layer, _ in layers]
     return bars("energy of the best point", names, places, [[value / step for value in row] for row in values], unit)
@@ -113,7 +113,7 @@ def _beside(report: ExplorationReport) -> dict[str, Any] | None:
 
 def _detail(point: ExploredPoint, store: Store | None) -> dict[str, Any]:
     """Return the layers of a point: energies by component, limits and, with a store, loop nests."""
-    places = list(dict.fromkeys(place for _, found in point.layers for place in found.places))
+    places = list(dict.fromkeys(place for _, result in point.layers for place in result.places))
     columns: list[Shown[tuple[LayerRecord, FoundLayer]]] = [
         Shown("layer", lambda row: row[0].name),
         Shown(SIZES, lambda row: row[0].sizes),
@@ -122,7 +122,7 @@ def _detail(point: ExploredPoint, store: Store | None) -> dict[str, Any]:
         Shown(numbers("cycles"), lambda row: row[1].cycles),
         Shown("limited by", lambda row: row[1].binds),
     ]
-    nests = [] if store is None else [(layer, _nest(store, point, layer, found)) for layer, found in point.layers]
+    nests = [] if store is None else [(layer, _nest(store, point, layer, result)) for layer, result in point.layers]
     return {
         "index": point.index,
         "choices": ", ".join(f"{name} {choice_text(value)}" for name, value in point.values.items()),
@@ -135,10 +135,10 @@ def _energy_in(place: str, row: tuple[LayerRecord, FoundLayer]) -> float:
     return row[1].places.get(place, 0.0)
 
 
-def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, found: FoundLayer) -> list[NestRow]:
+def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, result: FoundLayer) -> list[NestRow]:
     """Return the loop nest of a layer; empty without a mapping, or if the stored data is no mapping."""
     try:
-        loops = found.loops()
+        loops = result.loops()
         if loops is None or point.machine is None:
             return []
         mapping = BoundMapping.of(loops, store.problem(layer.problem), store.architecture(point.machine))

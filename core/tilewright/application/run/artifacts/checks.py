@@ -49,8 +49,8 @@ def common_checks(certificate: Certificate[Claim], prover: str, version: int | N
         prover: Name of the installed prover.
         version: Version of its rules, or None.
     """
-    own, told = certificate.part_digests(), certificate.digests
-    changed = [name for name in sorted({*own, *told}) if own.get(name) != told.get(name)]
+    digests, told = certificate.part_digests(), certificate.digests
+    changed = [name for name in sorted({*digests, *told}) if digests.get(name) != told.get(name)]
     # a certificate that contradicts itself was changed; other versions that are installed now only give a warning
     plugins = [record for record in certificate.claim.plugins if record.distribution]
     changed += [
@@ -117,14 +117,14 @@ class _Searches:
             yield Check("all mappings", None, f"{self.space.size:,} mappings; the limit is {limit:,}")
         mapper = self._mapper()
         if isinstance(mapper, Mapper):
-            own = _provenance(self.certificate.claim).seed
+            start = _provenance(self.certificate.claim).seed
             alone = guarded_mapper(mapper).starting_with()
-            other = self._search(alone, Budget(**dict(self.certificate.claim.limits)), own + 1)
+            other = self._search(alone, Budget(**dict(self.certificate.claim.limits)), start + 1)
             yield self._consistent(other)
             claimed_by = other.claimed_by or claimed_by
             proofs += [other.lower_bound or 0.0] if claimed_by is None else []
             if claimed_by is None and max(proofs) < bound * (1 - RELATIVE_TOLERANCE):
-                again = self._search(mapper, Budget(**dict(self.certificate.claim.limits)), own)
+                again = self._search(mapper, Budget(**dict(self.certificate.claim.limits)), start)
                 proofs += [again.lower_bound or 0.0]
         else:
             yield Check("another seed", None, mapper)

@@ -91,17 +91,17 @@ def certificate_of(
     result = layer.result
     if result is None or result.lower_bound is None or result.gap is None or not _is_proved(layer):
         return None
-    own = configuration.fallback if layer.instead is not None and configuration.fallback else configuration
-    space, _ = space_of(layer.distinct, own)
-    if own.expressible is not None or len(spaces_of(space, own)) > 1:
+    run = configuration.fallback if layer.instead is not None and configuration.fallback else configuration
+    space, _ = space_of(layer.distinct, run)
+    if run.expressible is not None or len(spaces_of(space, run)) > 1:
         return None
-    records = (own.mapper_record, own.model.record)
+    records = (run.mapper_record, run.model.record)
     return Certificate(
-        objective=own.objective,
+        objective=run.objective,
         value=result.value,
         bound=result.lower_bound,
         gap=result.gap,
-        proof_version=proof_version_of(own.mapper_record),
+        proof_version=proof_version_of(run.mapper_record),
         claimed_by=result.claimed_by,
         versions=versions_of(*records),
         claim=LayerClaim(
@@ -109,11 +109,11 @@ def certificate_of(
                 factors=space.factors,
                 rules=space.rules,
                 mappings=space.size,
-                most_cycles=None if own.most_cycles == math.inf else int(own.most_cycles),
+                most_cycles=None if run.most_cycles == math.inf else int(run.most_cycles),
             ),
             counts=FrozenDict(result.figures),
             limits=SearchLimits(
-                evaluations=own.budget.evaluations, seconds=own.budget.seconds, patience=own.budget.patience
+                evaluations=run.budget.evaluations, seconds=run.budget.seconds, patience=run.budget.patience
             ),
             incumbent=mapping_file(layer, configuration, alternatives),
         ),
@@ -122,8 +122,8 @@ def certificate_of(
 
 def versions_of(*records: PluginRecord) -> FrozenDict[str, str]:
     """Return the versions of Python, of Tilewright, and of the plugins' distributions."""
-    own = {record.distribution: record.version for record in records if record.distribution and record.version}
-    return FrozenDict({"python": platform.python_version(), "tilewright": __version__} | own)
+    plugins = {record.distribution: record.version for record in records if record.distribution and record.version}
+    return FrozenDict({"python": platform.python_version(), "tilewright": __version__} | plugins)
 
 
 def proof_version_of(mapper: PluginRecord) -> int | None:
