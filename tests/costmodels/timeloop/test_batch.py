@@ -184,3 +184,17 @@ def test_one_evaluator_serves_several_threads() -> None:
         together = list(pool.map(lambda each: evaluator.evaluate_candidates(each).energy_pj, 5 * drawn))
     for index, found in enumerate(together):
         np.testing.assert_array_equal(found, alone[index % len(drawn)])
+
+
+def test_an_evaluator_keeps_few_kernels_and_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uneven spaces have many skeletons, each with a kernel of up to 50 MB. A report has a kernel of its own."""
+    monkeypatch.setattr("tilewright_costmodels.timeloop.model.MAX_KERNELS", 1)
+    space = tw.space("nk,km->nm; n=4 k=4 m=4", "eyeriss")
+    evaluator = TimeloopModel(TimeloopOptions()).dense(space.problem, space.architecture)
+    drawn = space.sample(np.random.default_rng(1), 20)
+    costs = evaluator.evaluate_candidates(drawn)
+    for index in np.flatnonzero(costs.valid):
+        report = evaluator.explain(drawn[int(index)])
+        again = evaluator.evaluate_candidates(drawn.take(slice(index, index + 1)))
+        assert (report.cycles, again.cycles[0]) == (costs.cycles[index],) * 2
+        assert len(evaluator._kernels) == 1

@@ -42,6 +42,8 @@ MAX_UNITS = 2**20
 """Maximum number of compute units. Delivery patterns need memory for each sub-cluster of a fanout."""
 MAX_BLOCKS = 500
 """Maximum memories times dimensions; with more, a mapping that uses all of them cannot be explained in 1 GB."""
+MAX_KERNELS = 4
+"""Maximum number of kernels that an evaluator keeps: each has tables of 50 MB for 65,536 units. Searches of uneven spaces use 27, one after the other."""
 
 
 class TimeloopModel:
@@ -159,11 +161,14 @@ class TimeloopEvaluator(BatchEvaluator):
             detailed: count networks, and keep what reports need.
         """
         key = (skeleton, tuple((slot.entry, slot.spatial) for slot in slots), placed, detailed)
-        if key not in self._kernels:
-            first_fills = self.options.first_fills
-            tables = tables_of(self.problem, self.architecture, skeleton, slots, placed, first_fills)
-            self._kernels[key] = None if tables is None else SkeletonKernel(tables, detailed)
-        return self._kernels[key]
+        known = self._kernels
+        if key in known:
+            return known[key]
+        for oldest in list(known)[: max(0, len(known) + 1 - MAX_KERNELS)]:
+            known.pop(oldest, None)
+        tables = tables_of(self.problem, self.architecture, skeleton, slots, placed, self.options.first_fills)
+        known[key] = kernel = None if tables is None else SkeletonKernel(tables, detailed)
+        return kernel
 
     def evaluate_candidates(self, candidates: Candidates) -> Costs:
         """Return the costs of candidates, which are given as trips."""
