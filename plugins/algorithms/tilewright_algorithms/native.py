@@ -13,5 +13,5 @@ class Native:
 
     def alternatives(self, problem: Problem) -> list[Alternative]:
         """Return one alternative, for every problem."""
-        own: dict[str, tuple[str, ...]] = {name: (name,) for name in problem.dimensions}
-        return [Alternative(name="native", steps=Workload.of(problem), dimensions=FrozenDict(own))]
+        dimensions: dict[str, tuple[str, ...]] = {name: (name,) for name in problem.dimensions}
+        return [Alternative(name="native", steps=Workload.of(problem), dimensions=FrozenDict(dimensions))]

@@ -42,7 +42,7 @@ class Ttgt:
         groups, alone = grouped(problem)
         tensors = (*problem.operands, problem.output)
         kept = [
-            tuple(name for name in names if name not in own) for names, own in zip(layouts, (*alone, ()), strict=True)
+            tuple(name for name in names if name not in part) for names, part in zip(layouts, (*alone, ()), strict=True)
         ]
         product = best_product(groups, kept, [problem.tensor_words(tensor) for tensor in tensors])
         return [_alternative(problem, product, layouts, alone)]
@@ -96,15 +96,15 @@ def _alternative(
     dimensions = dict(product.dimensions)
     layers = list[Layer]()
     moved = set(product.moved)
-    for at, own in enumerate(alone):
-        if not own:
+    for at, part in enumerate(alone):
+        if not part:
             continue
         letter, side = f"X{at}", SIDES[at]
-        dimensions[letter] = own
+        dimensions[letter] = part
         names[at] = _free_name(f"{names[at]}_summed", problem.tensor_names)
-        layers.append(Layer(problem=_sum(problem, tensors[at], product, side, letter, own, names[at])))
+        layers.append(Layer(problem=_sum(problem, tensors[at], product, side, letter, part, names[at])))
         moved.discard(at)
-        if not _in_blocks(layouts[at], [*(product.groups[group] for group in f"G{side}"), own]):
+        if not _in_blocks(layouts[at], [*(product.groups[group] for group in f"G{side}"), part]):
             moved.add(at)
     gemm = product.problem(problem, names)
     layers.append(Layer(problem=gemm.model_copy(update={"name": "product"})))
@@ -122,11 +122,11 @@ def _side(product: Product, at: int, alone: tuple[Names, Names]) -> str:
     return f"{'G' if product.groups['G'] else ''}{SIDES[at]}{summed}"
 
 
-def _sum(problem: Problem, tensor: Tensor, product: Product, side: str, letter: str, own: Names, name: str) -> Problem:
+def _sum(problem: Problem, tensor: Tensor, product: Product, side: str, letter: str, part: Names, name: str) -> Problem:
     """Return the step that sums an operand over the dimensions that only it has."""
     groups = [*("G" * bool(product.groups["G"])), *side]
     sizes = {
-        key: math.prod(problem.dimensions[one] for one in (own if key == letter else product.groups[key]))
+        key: math.prod(problem.dimensions[one] for one in (part if key == letter else product.groups[key]))
         for key in (*groups, letter)
     }
     return Problem(

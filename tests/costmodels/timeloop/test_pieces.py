@@ -90,7 +90,7 @@ def test_a_regular_dimension_is_counted_as_an_irregular_one(index: int, random: 
 
         def counted(d: int = d, last: int = last, query: Query = query) -> object:
             number, iterations, smallest = count(pieces, query, d, last, True)
-            sizes = pieces.found[["iterations", "count"]][d, : pieces.totals[d].sizes].tolist()
+            sizes = pieces.results[["iterations", "count"]][d, : pieces.totals[d].sizes].tolist()
             return number, iterations, smallest if number else 0.0, sizes
 
         assert pieces.regular[d]
@@ -180,7 +180,7 @@ def test_the_picture_of_a_regular_dimension() -> None:
     for mode, limit in ((PLAIN, 2), (PLAIN, 1), (BEFORE, 1), (ADVANCE, 1), (UNMOVED, 1), (SECOND, 1)):
         query = Query(Movement(0, 1, 0, True, 1), mode, limit, True)
         interpreted(count_pieces)(pieces, query, 0, 2, True)
-        counted[int(mode), limit] = pieces.found[["iterations", "count"]][0, : pieces.totals[0].sizes].tolist()
+        counted[int(mode), limit] = pieces.results[["iterations", "count"]][0, : pieces.totals[0].sizes].tolist()
     assert counted == {
         (PLAIN, 2): [(2, 4), (1, 1)],
         (PLAIN, 1): [(2, 2), (1, 1)],

@@ -87,19 +87,19 @@ def count_work(
     for dimension in (info.spatial, info.second_spatial):
         if dimension == NOWHERE:
             continue
-        own, part, fresh_part = tiles.outputs[dimension], tiles.part_outputs[dimension], tiles.new_part[dimension]
+        size, part, fresh_part = tiles.outputs[dimension], tiles.part_outputs[dimension], tiles.new_part[dimension]
         if dimensions.windows[dimension] != NOWHERE:
             fresh_part = min(tiles.offset[dimension], part)
         cut = fresh_part if (edges | steady) >> dimension & 1 else part
         if init_edge and at_work == 1:
             if edges >> dimension & 1:
-                own = tiles.part[dimension]  # MAESTRO takes the input's part even for output columns
+                size = tiles.part[dimension]  # MAESTRO takes the input's part even for output columns
             elif partial_last:
-                own = cut
-        first *= own
+                size = cut
+        first *= size
         last *= cut
         if up >> dimension & 1:
-            first_up *= own
+            first_up *= size
             other_up *= min(tiles.full[dimension], tiles.offset[dimension])
             last_up *= fresh_part
     critical_macs = tile * sums * first
@@ -110,19 +110,19 @@ def count_work(
 
 @kernel_part
 def _spatial_elements(
-    own: int, init_edge: int, shared: Ints, level: int, group: PhaseGroup, scratch: AnalysisScratch
+    mask: int, init_edge: int, shared: Ints, level: int, group: PhaseGroup, scratch: AnalysisScratch
 ) -> Ints:
     """Return the elements of a tensor that all sub-clusters at work receive, along spatial dimensions, [L].
 
     Args:
-        own: dimensions of the tensor.
+        mask: dimensions of the tensor.
         init_edge: dimensions whose last tile may be an edge tile.
         shared: dimensions along which only new elements are sent, [L].
     """
     info, tiles = scratch.levels[level], scratch.tiles[level]
     first = other = last = splat8(1)
     for dimension in (info.spatial, info.second_spatial):
-        if dimension == NOWHERE or not own >> dimension & 1:
+        if dimension == NOWHERE or not mask >> dimension & 1:
             continue
         full = part = tiles.full[dimension]
         if group.partial_last and init_edge >> dimension & 1:
@@ -139,10 +139,10 @@ def first_ingress(
     dimensions: Letters, tensor: int, level: int, sub: int, group: PhaseGroup, scratch: AnalysisScratch
 ) -> int:
     """Return the elements of an input sent down in the very first step."""
-    state, own = scratch.states[level, sub], dimensions.tensors[tensor]
+    state, mask = scratch.states[level, sub], dimensions.tensors[tensor]
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
-    if own & scratch.levels[level].spatial_dims:
-        tile *= _spatial_elements(own, state.init_edge, splat8(0), level, group, scratch)[0]
+    if mask & scratch.levels[level].spatial_dims:
+        tile *= _spatial_elements(mask, state.init_edge, splat8(0), level, group, scratch)[0]
     return tile
 
 
@@ -152,15 +152,15 @@ def ingress_by_mover(
 ) -> Ints:
     """Return the elements of an input sent down in the phases of a group, by the dimension that moved last, [L]."""
     state, info, tiles = scratch.states[level, sub], scratch.levels[level], scratch.tiles[level]
-    own = dimensions.tensors[tensor]
+    mask = dimensions.tensors[tensor]
     inside: Ints = load8(tiles.inside)
-    no_restart = (inside & (own & ~state.unrolled)) == 0  # no loop inside restarts
+    no_restart = (inside & (mask & ~state.unrolled)) == 0  # no loop inside restarts
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
     sent = np.where(no_restart & unpack_bits(~info.spatial_dims), tile // load8(tiles.full) * load8(tiles.new), tile)
-    if own & info.spatial_dims:
+    if mask & info.spatial_dims:
         shared = np.where(no_restart, inside | load8(dimensions.bit), inside)
-        sent = sent * _spatial_elements(own, own, shared, level, group, scratch)
-    return np.where(unpack_bits(own), sent, 0)
+        sent = sent * _spatial_elements(mask, mask, shared, level, group, scratch)
+    return np.where(unpack_bits(mask), sent, 0)
 
 
 @kernel_part

@@ -66,11 +66,11 @@ def cut_tiles(dimensions: Letters, hardware: Hardware, table: Table, scratch: An
         tile.new[:] = np.where(full < static_size, np.maximum(np.minimum(full, offset), 1), 1)
         tile.new_part[:] = np.maximum(offset - (full - rest), 0)
         outputs, part_outputs = full, part
-        for each in range(len(dimensions.pairs)):
-            dimension, window = dimensions.pairs[each, 0], dimensions.pairs[each, 1]
-            this = unpack_bits(1 << dimension)
-            outputs = np.where(this, tile.full[dimension] - tile.full[window] + 1, outputs)
-            part_outputs = np.where(this, tile.part[dimension] - tile.part[window] + 1, part_outputs)
+        for row in range(len(dimensions.pairs)):
+            dimension, window = dimensions.pairs[row, 0], dimensions.pairs[row, 1]
+            mask = unpack_bits(1 << dimension)
+            outputs = np.where(mask, tile.full[dimension] - tile.full[window] + 1, outputs)
+            part_outputs = np.where(mask, tile.part[dimension] - tile.part[window] + 1, part_outputs)
         tile.outputs[:] = outputs
         tile.part_outputs[:] = part_outputs
         most_elements = max(most_elements, clusters * product(floats(np.maximum(np.maximum(full, part), 1))))

@@ -77,9 +77,11 @@ def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str
             )
     for layer, trace in run.traces.items():
         cycles = len(np.unique(trace.time_steps)) * group.architecture.compute.cycles_per_operation
-        own = [residency for use, residencies in counted if use.path.problem.name == layer for residency in residencies]
+        kept = [
+            residency for use, residencies in counted if use.path.problem.name == layer for residency in residencies
+        ]
         computing = Limit(name="compute", action="compute", cycles=cycles)
-        limited[layer] = [computing, *limits(group.architecture, own)]
+        limited[layer] = [computing, *limits(group.architecture, kept)]
     return group_report(report, group, rows, limited, peaks).model_copy(update={"execution": execution})
 
 
@@ -235,14 +237,14 @@ def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -
     uses = []
     for layer, name in group.needs[tensor].items():
         path = group.paths[layer]
-        own = path.problem.tensor(name)
-        points = traces[layer].points @ path.problem.projection_matrix(own).T
-        uses.append((path, own, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
+        layer_tensor = path.problem.tensor(name)
+        points = traces[layer].points @ path.problem.projection_matrix(layer_tensor).T
+        uses.append((path, layer_tensor, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
     made_by = None if edge and edge.zeros else group.maker(tensor)
     maker = next((points for path, _, _, points in uses if path.problem.name == made_by), None)
     least, most = _box(edge, maker, [points for *_, points in uses])
     shape = [max(1, int(high - low)) for low, high in zip(least, most, strict=True)]
-    for path, own, trace, points in uses:
+    for path, layer_tensor, trace, points in uses:
         there = ((points >= least) & (points < most)).all(axis=1)
         part = replace(
             trace,
@@ -252,7 +254,7 @@ def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -
         )
         places = (points[there] - least).T
         words = np.ravel_multi_index(tuple(places), shape) if shape else np.zeros(len(part.points), dtype=np.int64)
-        yield Use(path, own, part, words, points[there])
+        yield Use(path, layer_tensor, part, words, points[there])
 
 
 def _box(edge: Edge | None, maker: Ints | None, points: list[Ints]) -> tuple[Ints, Ints]:
@@ -295,8 +297,8 @@ def _most_alive(users: list[Use], entry: int, along: int | None) -> int:
     alive = 0
     for instance in np.unique(instances):
         here = instances == instance
-        own, at = np.unique(next_to[here], return_inverse=True)
-        first, last = np.full(len(own), np.iinfo(np.int64).max), np.full(len(own), -1)
+        cells, at = np.unique(next_to[here], return_inverse=True)
+        first, last = np.full(len(cells), np.iinfo(np.int64).max), np.full(len(cells), -1)
         np.minimum.at(first, at, steps[here])
         np.maximum.at(last, at, steps[here])
         together = np.bincount(at[np.unique(words[here], return_index=True)[1]])

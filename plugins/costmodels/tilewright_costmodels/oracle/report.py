@@ -164,8 +164,8 @@ def levels(
             continue
         instances = len(np.unique(trace.instances(entries[0])))
         for memory in cluster.memories:
-            own = [residency for residency in residencies if residency.memory is memory]
-            tensors = {residency.tensor.name: residency.counts(prices[memory.name]) for residency in own}
+            kept = [residency for residency in residencies if residency.memory is memory]
+            tensors = {residency.tensor.name: residency.counts(prices[memory.name]) for residency in kept}
             rows.append(
                 LevelReport(
                     name=memory.name,

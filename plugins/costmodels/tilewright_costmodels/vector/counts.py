@@ -207,7 +207,7 @@ def counts_of(placed: Placement) -> VectorCounts:
     """
     placed.check()
     layer, work, blocks, counts = placed.layer, placed.work, placed.blocks, VectorCounts()
-    rows, most_rows, own = layer.rows, placed.rows(placed.memory.name), placed.memory.name
+    rows, most_rows, home = layer.rows, placed.rows(placed.memory.name), placed.memory.name
     counts.operations = work.operations(rows, layer.row, blocks)
     counts.most = work.operations(most_rows, layer.row, blocks)
     for operand in layer.operands:
@@ -220,10 +220,10 @@ def counts_of(placed: Placement) -> VectorCounts:
                     most = operand.words * _copies(placed, placed.keeper(operand, place), memory)
                 counts.add(memory, operand.name, kind, times * operand.words, most)
         sweeps = work.sweeps if operand is layer.operands[0] else 1
-        counts.add(own, operand.name, "reads", sweeps * layer.elements, sweeps * most_rows * layer.row)
+        counts.add(home, operand.name, "reads", sweeps * layer.elements, sweeps * most_rows * layer.row)
     kept = 0 if blocks is not None else work.kept
     made = layer.result + kept * layer.elements
-    counts.add(own, RESULT, "updates", made, _part(layer.result, placed, own) + kept * most_rows * layer.row)
+    counts.add(home, RESULT, "updates", made, _part(layer.result, placed, home) + kept * most_rows * layer.row)
     path = placed.paths[RESULT]
     for outer, inner in zip(path, path[1:], strict=False):
         counts.add(inner.name, RESULT, "reads", layer.result, _part(layer.result, placed, inner.name))

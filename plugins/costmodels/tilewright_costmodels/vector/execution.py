@@ -520,9 +520,9 @@ def execute(placed: Placement, seed: int = 0) -> Executed:
                 placed.refuse("program", f"{layer.operator} has other operands than these {len(layer.operands)}")
             if +lanes.operations != work.operations(1, layer.row, None if blocks is None else len(blocks)):
                 placed.refuse("program", f"a file states other operations than those of {layer.operator}")
-            own = _span(layer.result, layer.rows, row)
-            lanes.written += own - results[row].size  # a result may be narrower or wider, such as of an arg max
-            traffic.leave(lanes, row, number, own)
+            words = _span(layer.result, layer.rows, row)
+            lanes.written += words - results[row].size  # a result may be narrower or wider, such as of an arg max
+            traffic.leave(lanes, row, number, words)
             for total in (every, most) if number == 0 else (every,):
                 total.operations.update(lanes.operations)
         traffic.forget()
@@ -595,10 +595,10 @@ class _Traffic:
 
     def leave(self, lanes: Lanes, row: int, unit: int, words: int) -> None:
         """Count what a unit read and wrote for a row, and send the result to its home."""
-        own, path = self.placed.memory.name, self.placed.paths[RESULT]
+        home, path = self.placed.memory.name, self.placed.paths[RESULT]
         for place, operand in enumerate(self.layer.operands):
-            self._add(own, operand.name, "reads", lanes.read[place], unit)
-        self._add(own, RESULT, "updates", lanes.written, unit)
+            self._add(home, operand.name, "reads", lanes.read[place], unit)
+        self._add(home, RESULT, "updates", lanes.written, unit)
         for inner, outer in zip(path[::-1], path[-2::-1], strict=False):
             self._add(inner.name, RESULT, "reads", words, unit)
             self._add(outer.name, RESULT, "updates", words, unit)

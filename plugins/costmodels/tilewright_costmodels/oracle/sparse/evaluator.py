@@ -37,17 +37,17 @@ class SparseOracleEvaluator(OracleEvaluator):
         try:
             refuse(mapping, "executed")
             executor = self.executor(mapping, operations, touched)
-            found = executor.run()
+            result = executor.run()
         except RefusedError as error:
             return report.model_copy(update={"reasons": (error.reason,)})
         dense = run(self.problem, self.architecture, mapping, operations, touched)
-        residencies = sparse_residencies(executor, found.counts, dense)
+        residencies = sparse_residencies(executor, result.counts, dense)
         reasons = tuple(lacking(self.architecture, residencies))
         if reasons:
             return report.model_copy(update={"reasons": reasons})
-        work = self._work(found)
+        work = self._work(result)
         priced = self._priced(report, mapping, operations, residencies, work)
-        actual, gated, skipped = (math.floor(each + 0.5) for each in found.operations.mean(axis=1).tolist())
+        actual, gated, skipped = (math.floor(count + 0.5) for count in result.operations.mean(axis=1).tolist())
         assert priced.cycles is not None
         told = (f"means of {self.draws} random draws of the nonzero values, seed {self.seed}",)
         return priced.model_copy(
@@ -77,9 +77,9 @@ class SparseOracleEvaluator(OracleEvaluator):
         coordinates = {name: words.coordinates for name, words in self._words.items()}
         return Executor(self.problem, self.architecture, mapping, operations, touched, coordinates, present)
 
-    def _work(self, found: SparseRun) -> OperationCounts:
+    def _work(self, result: SparseRun) -> OperationCounts:
         """Return the mean operations. Each unit skips its own; the busiest one counts."""
-        actual, gated, skipped = found.operations.mean(axis=1).tolist()
+        actual, gated, skipped = result.operations.mean(axis=1).tolist()
         sparse = self.architecture.compute.sparse
         other_pj = gated * sparse.gated_pj + skipped * sparse.skipped_pj if sparse else 0.0
-        return OperationCounts(actual, math.ceil(found.busy.max(axis=0).mean()), actual + gated, other_pj)
+        return OperationCounts(actual, math.ceil(result.busy.max(axis=0).mean()), actual + gated, other_pj)

@@ -124,7 +124,7 @@ class Executor:
     def _prepared(self, tensor: Tensor, coordinates: Ints) -> Iterator[KeptTensor]:
         entries = [at for at, entry in enumerate(self.mapping.entries) if tensor.name in (entry.keep or ())]
         ranks: tuple[Rank, ...] | None = None
-        words, found = self.touched[tensor.name], list[KeptTensor]()
+        words, places = self.touched[tensor.name], list[KeptTensor]()
         inner = tiles_of(self.trace, words, None)
         for entry, child in reversed(list(zip(entries, [*entries[1:], None], strict=True))):
             memory = self.architecture.cluster(self.mapping.entries[entry].target).memory_for(tensor)
@@ -139,16 +139,16 @@ class Executor:
             make = collected if tensor.is_output else supplied
             accesses = make(inner, connection, child is not None)
             omits = spec is not None and spec.is_compressed
-            found.append(
+            places.append(
                 KeptTensor(
                     entry, tensor, memory, tiles, ranks or (), contents, accesses, inner, spec is not None, omits
                 )
             )
             inner = tiles
-        for outer, place in zip(found[1:], found, strict=False):
+        for outer, place in zip(places[1:], places, strict=False):
             place.sent_empty = not outer.has_format
             _check_compression(outer, place)
-        return reversed(found)
+        return reversed(places)
 
     def _sharing(self, tensor: Tensor) -> Callable[[SpatialLoop], bool]:
         def may_share(loop: SpatialLoop) -> bool:
@@ -164,7 +164,7 @@ class Executor:
         Args:
             without: memories and tensors whose actions save nothing.
         """
-        savings = {key: found for key, found in self.savings().items() if key not in without}
+        savings = {key: saving for key, saving in self.savings().items() if key not in without}
         draws = next(iter(self.present.values())).shape[1]
         self.counts = {key: Counts(len(place.ranks), draws) for key, place in self.places.items()}
         left = np.ones((len(self.trace.points), draws), dtype=np.bool_)
@@ -182,7 +182,7 @@ class Executor:
         Of several actions on one tensor in one memory, and of alternatives, the one counts that saves
         most. Alternatives are weighed by the energy that their accesses take.
         """
-        found: dict[Key, tuple[int, Flags]] = {}
+        savings: dict[Key, tuple[int, Flags]] = {}
         for kind in (GATED, SKIPPED):
             for entry, saving in self.actions():
                 if (GATED if saving.kind == "gate" else SKIPPED) != kind:
@@ -196,9 +196,9 @@ class Executor:
                         chosen = float(worth), (place.entry, option.tensor), kept
                 assert chosen is not None
                 _, key, kept = chosen
-                if key not in found or kept.mean() < found[key][1].mean():
-                    found[key] = kind, kept
-        return found
+                if key not in savings or kept.mean() < savings[key][1].mean():
+                    savings[key] = kind, kept
+        return savings
 
     def actions(self) -> Iterator[tuple[int, Saving]]:
         """Yield the actions of all memories, innermost first, with the entry of their memory."""
@@ -346,7 +346,7 @@ class Executor:
         busy = left & ~nothing & ~skipped
         actual = busy & ~gated
         units = int(self.trace.unit_indices.max()) + 1
-        kinds = np.stack([each.sum(axis=0) for each in (actual, gated, skipped)])
+        kinds = np.stack([flags.sum(axis=0) for flags in (actual, gated, skipped)])
         return kinds, sum_of(busy, self.trace.unit_indices, units)
 
 
@@ -372,6 +372,6 @@ def _summed_before(sums: Ints, made: Flags) -> Flags:
     before: Ints = counted - made[order]
     starts = np.flatnonzero(np.diff(sums[order], prepend=-1))
     lengths = np.diff(np.append(starts, len(order)))
-    found = np.empty_like(made)
-    found[order] = before > np.repeat(before[starts], lengths, axis=0)
-    return found
+    result = np.empty_like(made)
+    result[order] = before > np.repeat(before[starts], lengths, axis=0)
+    return result

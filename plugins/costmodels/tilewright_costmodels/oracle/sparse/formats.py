@@ -76,27 +76,27 @@ def ranks_of(
             at = max(index for index, (of, _) in enumerate(loops) if of == name)
             loops[at] = name, loops[at][1] * tile[name]
     loops = [(name, trips) for name, trips in loops if trips > 1]
-    found = list(below)
+    ranks = list(below)
     for rank, taken in zip(reversed(specs), _filled(tensor, specs, loops, spec.fill == "inner"), strict=True):
         trips = dict.fromkeys(problem.dimensions, 1)
         for name, count in taken:
             trips[name] *= count
-        found.append(Rank(rank, _words(problem, tensor, trips), extents))
+        ranks.append(Rank(rank, _words(problem, tensor, trips), extents))
         extents = {name: extents[name] * trips[name] for name in extents}
-    return tuple(found)
+    return tuple(ranks)
 
 
 def _loops(mapping: Mapping, tensor: Tensor, entry: int, child: int | None) -> Loops:
     """Return the loops of a tensor between two entries, or from one to compute; those of one trip, too."""
-    last, factors, found = len(mapping.entries) - 1 if child is None else child, mapping.factors(), Loops()
+    last, factors, loops = len(mapping.entries) - 1 if child is None else child, mapping.factors(), Loops()
     for at in range(entry, last + 1):
         here, (temporal, spatial) = mapping.entries[at], factors[at]
         if at > entry and max(temporal.values()) > 1:
-            found += [(name, temporal[name]) for name in here.temporal_order]
+            loops += [(name, temporal[name]) for name in here.temporal_order]
         if (at < last or child is None) and max(spatial.values()) > 1:
-            found += [(name, spatial[name]) for name in here.spatial_order or mapping.dimension_names]
-    missing = [name for name in mapping.dimension_names if name not in dict(found)]
-    return [(name, trips) for name, trips in [*((name, 1) for name in missing), *found] if name in tensor.dimensions]
+            loops += [(name, spatial[name]) for name in here.spatial_order or mapping.dimension_names]
+    missing = [name for name in mapping.dimension_names if name not in dict(loops)]
+    return [(name, trips) for name, trips in [*((name, 1) for name in missing), *loops] if name in tensor.dimensions]
 
 
 def _filled(tensor: Tensor, specs: Sequence[RankFormat], loops: Loops, outwards: bool) -> list[Loops]:
@@ -111,7 +111,7 @@ def _filled(tensor: Tensor, specs: Sequence[RankFormat], loops: Loops, outwards:
         group: Sequence[str] | None = None
         if waiting and spec.flatten is not None:
             groups = (tuple(tensor.dimensions),) if spec.flatten == "all" else spec.flatten
-            group = next((each for each in groups if waiting[0][0] in each), ())
+            group = next((names for names in groups if waiting[0][0] in names), ())
         while waiting and (waiting[0][0] in group if group is not None else not mine):
             mine.append(waiting.pop(0))
         taken.append(mine)

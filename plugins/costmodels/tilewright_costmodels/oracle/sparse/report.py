@@ -38,23 +38,23 @@ class SparseResidency(TensorResidency):
     """One tensor in one memory of sparse hardware. `traffic` has the dense accesses.
 
     Attributes:
-        found: counts of the draws.
+        draws: counts of the draws.
         expanded, packed: words that are decompressed and compressed, all instances.
     """
 
     place: KeptTensor
-    found: Counts
+    draws: Counts
     expanded: float
     packed: float
 
     def _data(self) -> Means:
         """Return the mean words per instance, [kind, action]."""
-        means: Means = self.found.data.mean(axis=2) / self.traffic.instances
+        means: Means = self.draws.data.mean(axis=2) / self.traffic.instances
         return means
 
     def _metadata(self) -> Means:
         """Return the mean pieces per instance, [rank, metadata or payload, kind, action]."""
-        means: Means = self.found.metadata.mean(axis=4) / self.traffic.instances
+        means: Means = self.draws.metadata.mean(axis=4) / self.traffic.instances
         return means
 
     def _bits(self) -> Means:
@@ -133,7 +133,7 @@ class SparseResidency(TensorResidency):
 
 
 def _accesses(means: Means) -> AccessCounts:
-    reads, fills, updates = (math.floor(each + 0.5) for each in means.tolist())
+    reads, fills, updates = (math.floor(mean + 0.5) for mean in means.tolist())
     return AccessCounts(reads=reads, fills=fills, updates=updates)
 
 

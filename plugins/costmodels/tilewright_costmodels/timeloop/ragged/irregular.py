@@ -140,7 +140,7 @@ def count_any_pieces(pieces: Pieces, query: Query, d: int, last: int) -> None:
     for x in range(pieces.size_count[last]):
         count = weight[here, x]
         if count > 0.0:
-            row = pieces.found[d, totals.sizes]
+            row = pieces.results[d, totals.sizes]
             row.iterations, row.count = pieces.size[last, x].iterations, count
             row.next = row.iterations  # the first trips are at least as long
             totals.sizes += 1

@@ -117,7 +117,7 @@ def count_pieces(pieces: Pieces, query: Query, d: int, last: int, list_sizes: bo
     """Count the pieces of dimension `d` outside the cut `last`.
 
     Args:
-        list_sizes: write the number of pieces of each size to `found`.
+        list_sizes: write the number of pieces of each size to `results`.
 
     Returns:
         Number of pieces, total of their iterations, iterations of the smallest piece.
@@ -174,11 +174,11 @@ def count_pieces(pieces: Pieces, query: Query, d: int, last: int, list_sizes: bo
     remainder_size = full_size if mode == BEFORE else min(pieces.cut[end].remainder, full_size)
     if list_sizes:
         totals, row = pieces.totals[d], Index((full > 0.0) & (remainder_size < full_size))
-        pieces.found[d, 0].iterations, pieces.found[d, 0].count = full_size, full
-        pieces.found[d, row].iterations = remainder_size
-        pieces.found[d, row].count = remainder if remainder_size < full_size else full + remainder
-        pieces.found[d, 0].next, pieces.found[d, row].next = full_size, full_size if first_full else remainder_size
-        totals.sizes = row + (pieces.found[d, row].count > 0.0)
+        pieces.results[d, 0].iterations, pieces.results[d, 0].count = full_size, full
+        pieces.results[d, row].iterations = remainder_size
+        pieces.results[d, row].count = remainder if remainder_size < full_size else full + remainder
+        pieces.results[d, 0].next, pieces.results[d, row].next = full_size, full_size if first_full else remainder_size
+        totals.sizes = row + (pieces.results[d, row].count > 0.0)
     return (
         full + remainder,
         full * full_size + remainder * remainder_size,

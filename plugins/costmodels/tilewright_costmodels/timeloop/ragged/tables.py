@@ -128,7 +128,7 @@ class Pieces(NamedTuple):
     """[2, Y, Y + 1]: number of pairs of consecutive pieces; last column: no second piece."""
     unicast: Bools
     """[T, S]: whether a spatial slot serves sub-clusters separately."""
-    found: Records
+    results: Records
     """[D, Y]: result of `count_pieces`: iterations of each size, and number of pieces; `next`: iterations of the piece at
     the first trips of the next step, at least, with SECOND."""
     totals: Records
@@ -180,9 +180,9 @@ def pieces_of(tables: Tables) -> Pieces:
     whole["full"] = whole["remainder"] = tables.rules.sizes
     whole["count"] = whole["spatial_count"] = whole["temporal_count"] = 1.0
     whole["last_temporal"], whole["spatial_end"] = NO_INDEX, first_cut[0]
-    found = records((dims, max_sizes), iterations=float, count=float, next=float)
+    rows = records((dims, max_sizes), iterations=float, count=float, next=float)
     totals = records(dims, sizes=int, count=float, iterations=float, smallest=float, current=int)
-    found["iterations"][:, 0] = found["count"][:, 0] = totals["sizes"] = 1  # dimensions with one iteration keep this
+    rows["iterations"][:, 0] = rows["count"][:, 0] = totals["sizes"] = 1  # dimensions with one iteration keep this
     return Pieces(
         cut=cut,
         first_cut=first_cut,
@@ -193,7 +193,7 @@ def pieces_of(tables: Tables) -> Pieces:
         weight=np.zeros((2, max_sizes)),
         pair=np.zeros((2, max_sizes, max_sizes + 1)),
         unicast=np.zeros((tensors, slots), np.bool_),
-        found=found,
+        results=rows,
         totals=totals,
         average_suffices=np.zeros((tensors, levels), np.bool_),
         loop=records(slots * dims + 1, dimension=Index, step=int),

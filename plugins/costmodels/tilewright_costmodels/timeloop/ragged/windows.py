@@ -89,11 +89,11 @@ def _fraction_of_two_loops(
     rows_apart = column_shift // divisor
     sent = received = 0.0
     for x in range(pieces.totals[one].sizes):
-        row_size = pieces.found[one, x]
+        row_size = pieces.results[one, x]
         rows = int(row_size.iterations / row_tile)
         edge_rows = row_size.iterations - rows * row_tile
         for y in range(pieces.totals[other].sizes):
-            column_size = pieces.found[other, y]
+            column_size = pieces.results[other, y]
             columns = int(column_size.iterations / column_tile)
             edge_columns = column_size.iterations - columns * column_tile
             side = 1.0 + row_step * (row_tile - 1.0) + column_step * (column_tile - 1.0)
@@ -136,7 +136,7 @@ def _fraction_of_any_loops(pieces: Pieces, tensors: Tensors, movement: Movement,
         count, words, exists = 1.0, 1.0, True
         for d in range(len(projection)):
             if projection[d].group == group:
-                size = pieces.found[d, pieces.totals[d].current]
+                size = pieces.results[d, pieces.totals[d].current]
                 low, iterations = 0.0, size.iterations
                 count *= size.count
                 divides = _divides(pieces, movement, d)
@@ -191,7 +191,7 @@ def window_words(pieces: Pieces, tensors: Tensors, movement: Movement, selection
             term = tensors.term[t]
             if projection[term.dimension].group == group:
                 d = Index(term.dimension)
-                piece = pieces.found[d, pieces.totals[d].current]
+                piece = pieces.results[d, pieces.totals[d].current]
                 iterations, following = piece.iterations, piece.next
                 if two_boxes and d == selection.dimension:  # a piece that the loop advances from is full
                     iterations, following = pieces.cut[pieces.first_cut[movement.stop, d]].full, iterations
@@ -203,7 +203,7 @@ def window_words(pieces: Pieces, tensors: Tensors, movement: Movement, selection
                     side = next_side = 1.0
         for d in range(len(projection)):
             if projection[d].group == group:
-                words *= pieces.found[d, pieces.totals[d].current].count
+                words *= pieces.results[d, pieces.totals[d].current].count
         total += words
         carry = True
         for d in range(len(projection)):
@@ -265,7 +265,7 @@ def _next_trip(pieces: Pieces, projection: Records, movement: Movement, group: i
 def _divides(pieces: Pieces, movement: Movement, d: int) -> bool:
     """Return whether the cuts between two levels divide the size at hand into full pieces only."""
     first = pieces.first_cut[movement.shared_from, d]
-    exact = pieces.found[d, pieces.totals[d].current].iterations == pieces.cut[first].full
+    exact = pieces.results[d, pieces.totals[d].current].iterations == pieces.cut[first].full
     for k in range(first, pieces.first_cut[movement.stop, d]):
         exact &= pieces.cut[k].trips * pieces.cut[k + 1].full == pieces.cut[k].full
     return bool(exact)

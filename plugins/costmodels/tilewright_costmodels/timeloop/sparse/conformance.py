@@ -62,7 +62,7 @@ def _uncovered_in(problem: Problem, memory: Memory) -> Iterator[Reason]:
     compressed = [
         tensor.name
         for tensor in problem.tensors
-        if (found := memory.sparse.format_of(tensor)) is not None and found.is_compressed
+        if (spec := memory.sparse.format_of(tensor)) is not None and spec.is_compressed
     ]
     if compressed and memory.block_words not in (1, *WHOLE_BLOCKS):
         known = ", ".join(map(str, (1, *WHOLE_BLOCKS)))

@@ -42,7 +42,7 @@ class Distribution(ABC):
 
     def empties(self, tile: Box, within: Box, held: Sequence[int]) -> Floats:
         """Return `empty` for ascending numbers of nonzeros, [n]."""
-        return np.array([self.empty(tile, within, each) for each in held])
+        return np.array([self.empty(tile, within, count) for count in held])
 
     @abstractmethod
     def most(self, tile: Box) -> int:
@@ -133,8 +133,8 @@ class Uniform(Distribution):
         # one nonzero more leaves (total - held - drawn) / (total - held) of the ways to draw none
         marked = np.arange(held[0], held[-1])
         ratios = np.maximum(total - marked - drawn, 0) / (total - marked)
-        found = self.empty(tile, within, held[0]) * np.concatenate([[1.0], np.cumprod(ratios)])
-        return np.asarray(found[np.asarray(held) - held[0]])
+        shares = self.empty(tile, within, held[0]) * np.concatenate([[1.0], np.cumprod(ratios)])
+        return np.asarray(shares[np.asarray(held) - held[0]])
 
     def most(self, tile: Box) -> int:
         return min(math.prod(tile), self.nonzeros)
@@ -255,8 +255,8 @@ class Actual(Distribution):
 
     def occupancies(self, tile: Box) -> dict[int, float]:
         counts = self._counts(tile)
-        found, times = np.unique(counts, return_counts=True)
-        return dict(zip(found.tolist(), (times / counts.size).tolist(), strict=True))
+        values, times = np.unique(counts, return_counts=True)
+        return dict(zip(values.tolist(), (times / counts.size).tolist(), strict=True))
 
     def empty(self, tile: Box, within: Box | None = None, held: int = 0) -> float:
         counts = self._counts(tile)
@@ -276,20 +276,20 @@ class Actual(Distribution):
 
     def _counted(self, tile: Box) -> Counts:
         """Return the nonzeros of all tiles, by position."""
-        found = self.sums
+        sums = self.sums
         for axis, (extent, side) in enumerate(zip(self.shape, tile, strict=True)):
             side = min(side, extent)  # blocks of an action may reach beyond the data
             starts = _starts(extent, side)
-            found = found.take(starts + side, axis) - found.take(starts, axis)
-        return found
+            sums = sums.take(starts + side, axis) - sums.take(starts, axis)
+        return sums
 
     @lru_cache(maxsize=256)  # noqa: B019
     def _empty_within(self, tile: Box, within: Box) -> dict[int, float]:
         """Return nonzeros of surrounding tiles -> share of their tiles that are empty."""
         empty = self._counts(tile) == 0
         for axis, (extent, side, around) in enumerate(zip(self.shape, tile, within, strict=True)):
-            starts, own = _starts(extent, side), _starts(around, side)
-            at = np.searchsorted(starts, _starts(extent, around)[:, None] + own)
+            starts, inner = _starts(extent, side), _starts(around, side)
+            at = np.searchsorted(starts, _starts(extent, around)[:, None] + inner)
             shape = (*empty.shape[:axis], *at.shape, *empty.shape[axis + 1 :])
             empty = empty.take(np.minimum(at, len(starts) - 1).ravel(), axis).reshape(shape).mean(axis=axis + 1)
         held, index = np.unique(self._counts(within), return_inverse=True)
@@ -313,39 +313,37 @@ def exact_sum(parts: Floats) -> float:
 
 
 @lru_cache(maxsize=2**16)
-def hypergeometric(found: int, drawn: int, marked: int, total: int) -> float:
-    """Return the probability that `drawn` of `total` values contain `found` of the `marked` ones.
+def hypergeometric(hits: int, drawn: int, marked: int, total: int) -> float:
+    """Return the probability that `drawn` of `total` values contain `hits` of the `marked` ones.
 
     Source: C. Loader, Fast and accurate computation of binomial probabilities (2000), for large totals.
 
     >>> hypergeometric(1, 2, 2, 4)
     0.6666666666666666
     """
-    if not max(0, drawn + marked - total) <= found <= min(drawn, marked):
+    if not max(0, drawn + marked - total) <= hits <= min(drawn, marked):
         return 0.0
     if total <= MAX_EXACT or drawn <= MAX_DRAWN:
-        ways = math.comb(marked, found) * math.comb(total - marked, drawn - found)
+        ways = math.comb(marked, hits) * math.comb(total - marked, drawn - hits)
         return ways / math.comb(total, drawn)
     share = drawn / total
     return (
-        _binomial(found, marked, share)
-        * _binomial(drawn - found, total - marked, share)
-        / _binomial(drawn, total, share)
+        _binomial(hits, marked, share) * _binomial(drawn - hits, total - marked, share) / _binomial(drawn, total, share)
     )
 
 
-def _binomial(found: int, tries: int, share: float) -> float:
-    """Return C(tries, found) share**found (1 - share)**(tries - found), by the saddle-point expansion."""
-    missed = tries - found
+def _binomial(hits: int, tries: int, share: float) -> float:
+    """Return C(tries, hits) share**hits (1 - share)**(tries - hits), by the saddle-point expansion."""
+    missed = tries - hits
     if share in (0.0, 1.0):
-        return float(found == tries * share)
-    if found == 0:
+        return float(hits == tries * share)
+    if hits == 0:
         return math.exp(tries * math.log1p(-share))
     if missed == 0:
         return math.exp(tries * math.log(share))
-    exponent = _stirling_error(tries) - _stirling_error(found) - _stirling_error(missed)
-    exponent -= _deviance(found, tries * share) + _deviance(missed, tries * (1 - share))
-    return math.exp(exponent) * math.sqrt(tries / (2 * math.pi * found * missed))
+    exponent = _stirling_error(tries) - _stirling_error(hits) - _stirling_error(missed)
+    exponent -= _deviance(hits, tries * share) + _deviance(missed, tries * (1 - share))
+    return math.exp(exponent) * math.sqrt(tries / (2 * math.pi * hits * missed))
 
 
 @lru_cache(maxsize=2**16)

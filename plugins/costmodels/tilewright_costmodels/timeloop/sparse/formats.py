@@ -47,7 +47,7 @@ class Stored:
         Args:
             held: [n], ascending.
         """
-        found: Pieces = np.zeros((len(self.ranks), 2, len(held)))
+        units: Pieces = np.zeros((len(self.ranks), 2, len(held)))
         fibers, top = 1.0, len(self.ranks) - 1
         for number in range(top, -1, -1):
             rank = self.ranks[number]
@@ -57,14 +57,14 @@ class Stored:
             filled = fibers * (1 - density.empties(tile, self.tile, held))
             kept = 1 - density.empties(below, self.tile, held)
             if rank.length > 1 or number == (0 if self.outwards else top):
-                found[number, 0], found[number, 1] = _pieces(rank.spec.format, fibers, filled, rank.length, kept)
+                units[number, 0], units[number, 1] = _pieces(rank.spec.format, fibers, filled, rank.length, kept)
             fibers *= rank.length
         data = np.ones(len(held), np.bool_)  # the innermost rank that costs anything has the data as its payload
-        for pieces in found:
+        for pieces in units:
             costs = pieces.any(axis=0)
             pieces[1, data & costs] = 0.0
             data &= ~costs
-        return found
+        return units
 
 
 def _pieces(

@@ -80,7 +80,7 @@ class SparseRelaxation:
         always, optional = keeps or (np.zeros_like(dense.memory, np.bool_), np.ones_like(dense.memory, np.bool_))
         self.always, self.maybe = always, (always | optional) & (dense.memory >= 0)
         self.clusters = [architecture.cluster_index[entry.target] for entry in skeleton.entries]
-        self.holds = [entry for entry, each in enumerate(skeleton.entries) if each.holds]
+        self.holds = [number for number, entry in enumerate(skeleton.entries) if entry.holds]
         self.occupancies = cache(self._occupancies)
         self.actions: dict[int, list[_Action]] = {t: [] for t in range(len(problem.tensors))}
         self.exact = dense.exact
@@ -160,7 +160,7 @@ class SparseRelaxation:
         Args:
             sent: empty tiles are not sent, because the parent has metadata.
         """
-        density, found = self.densities[self.problem.tensors[t].name], []
+        density, shares = self.densities[self.problem.tensors[t].name], []
         mean = density.mean((1,))
         for words in _tile_words(self.problem, self.problem.tensors[t]):
             least, missing = 0, 0.0
@@ -170,8 +170,8 @@ class SparseRelaxation:
                     least = max(0, words - density.words + density.nonzeros)
                     missing = hypergeometric(least, words, density.nonzeros, density.words)
             exists = 1 - missing
-            found.append((exists, mean - least * missing / words, exists if sent else 1 - density.empty((words,))))
-        return np.array(found).T
+            shares.append((exists, mean - least * missing / words, exists if sent else 1 - density.empty((words,))))
+        return np.array(shares).T
 
     def _content(self, entry: int, t: int) -> _Content:
         memory, spec = self._memory(entry, t), self._format(entry, t)
@@ -180,8 +180,8 @@ class SparseRelaxation:
         if not any(self.always[parent, t] for parent in parents):
             sent.add(False)
         rows = []
-        for each in sent:
-            exists, nonzeros, busy = self.occupancies(t, each)
+        for flag in sent:
+            exists, nonzeros, busy = self.occupancies(t, flag)
             stored = exists if spec is None else nonzeros
             pieces = 0.0 * exists
             if spec is not None and len(spec.ranks) == 1:
@@ -209,13 +209,13 @@ class SparseRelaxation:
             if bits:
                 metadata = metadata_prices(sparse) * charged * bits / sparse.metadata.width_bits
                 metadata /= memory.words_of(tensor)
-        outer = max((each.share for each in self.actions[t] if min(each.entries) < entry), default=0.0)
-        own = [each for each in self.actions[t] if entry in each.entries]
-        found, ports = np.zeros(3), np.ones(3)
+        outer = max((saving.share for saving in self.actions[t] if min(saving.entries) < entry), default=0.0)
+        savings = [saving for saving in self.actions[t] if entry in saving.entries]
+        energies, ports = np.zeros(3), np.ones(3)
         for action in (READ, FILL, UPDATE) if tensor.is_output else (READ, FILL):
-            kinds = {each.kind for each in own if each.share} if action != FILL else set[int]()
-            saved = max((each.share for each in own if each.kind in kinds), default=0.0)
-            skipped = max((each.share for each in own if each.kind in kinds & {SKIPPED}), default=0.0)
+            kinds = {saving.kind for saving in savings if saving.share} if action != FILL else set[int]()
+            saved = max((saving.share for saving in savings if saving.kind in kinds), default=0.0)
+            skipped = max((saving.share for saving in savings if saving.kind in kinds & {SKIPPED}), default=0.0)
             if action == READ and tensor.is_output:  # what is saved is rounded up
                 saved, skipped = math.ceil(saved), math.ceil(skipped)
             for prices, words in ((data, content.charged), (metadata, content.pieces)):
@@ -224,15 +224,15 @@ class SparseRelaxation:
                 # what an outer action saves costs nothing here
                 price = prices[EXECUTED, action] * (1 - saved) + least * saved
                 kept = prices[EXECUTED, action] * (1 - max(saved, outer)) if prices is data else 0.0
-                found[action] += words * (kept if outer else price)
+                energies[action] += words * (kept if outer else price)
             ports[action] = content.stored * (1 - max(skipped, outer))
         limited = math.inf > min(
-            each[self.dense.memory[entry, t]]
-            for each in (self.dense.read_bandwidth, self.dense.write_bandwidth, self._shared_bandwidth())
+            rates[self.dense.memory[entry, t]]
+            for rates in (self.dense.read_bandwidth, self.dense.write_bandwidth, self._shared_bandwidth())
         )
         moved = ports[: 3 if tensor.is_output else 2]
         self.exact &= not limited or bool(moved.min() == moved.max() and not bits)
-        return found, float(moved.min())
+        return energies, float(moved.min())
 
     def _shared_bandwidth(self) -> Floats:
         shared = self.dense.shared_bandwidth
@@ -247,7 +247,7 @@ class SparseRelaxation:
         nonzero = [rounded(self.densities[self.problem.tensors[t].name].mean((1,))) for t in operands]
         self.exact &= all(self._is_constant(t) for t in self.actions)
         if all(self._is_constant(t) for t in operands):
-            left, found = macs, set[tuple[float, ...]]()
+            left, cases = macs, set[tuple[float, ...]]()
             saved = {t: self.actions[t][0].share if self.actions[t] else 0.0 for t in sorted(operands)}
             for share in saved.values():
                 left -= math.floor(left * share)
@@ -257,14 +257,14 @@ class SparseRelaxation:
                 b, second = state_of(nonzero[1], shares[0], not exist[1])
                 if first and second:
                     gate, skip = (compute.sparse.gate, compute.sparse.skip) if compute.sparse else (False, False)
-                    found.add(tuple(map(float, perform(left, a, b, gate, skip))))
-            if found:
-                self.exact &= len(found) == 1
-                energy = min(operations_pj(compute, *counts) for counts in found)
-                busy = min(actual + gated for actual, gated, _ in found)
+                    cases.add(tuple(map(float, perform(left, a, b, gate, skip))))
+            if cases:
+                self.exact &= len(cases) == 1
+                energy = min(operations_pj(compute, *counts) for counts in cases)
+                busy = min(actual + gated for actual, gated, _ in cases)
                 return energy * ROUNDING_FACTOR, max(busy * compute.cycles_per_operation, 1) / macs * ROUNDING_FACTOR
         # shares are rounded to six decimals
-        actual = macs * math.prod(max(0.0, each * (1 - 2e-5) - 2e-6) for each in nonzero)
+        actual = macs * math.prod(max(0.0, density * (1 - 2e-5) - 2e-6) for density in nonzero)
         cycles = max(actual * compute.cycles_per_operation, 1) / macs * ROUNDING_FACTOR
         return operations_pj(compute, actual), cycles
 
@@ -275,11 +275,11 @@ class SparseRelaxation:
 
 def _tile_words(problem: Problem, tensor: Tensor) -> list[int]:
     """Return the words of all tiles that divide the problem, ascending."""
-    found = {1}
+    sizes = {1}
     for rank in tensor.projection:
         terms = [
             [step * (tile - 1) for tile in divisors(problem.dimensions[name])] for name, step in rank.terms.items()
         ]
-        sides = {1 + sum(each) for each in itertools.product(*terms)}
-        found = {words * side for words in found for side in sides}
-    return sorted(found)
+        sides = {1 + sum(steps) for steps in itertools.product(*terms)}
+        sizes = {words * side for words in sizes for side in sides}
+    return sorted(sizes)

@@ -209,14 +209,14 @@ def _clear(work: SparseScratch, level: int, start: int) -> None:
 @kernel_part
 def _any_placed(tables: SparseTables, work: SparseScratch, level: int) -> bool:
     """Return whether some mapping orders its unrolled loops, other than the problem does or by statement."""
-    found = False
+    answer = False
     for number in range(tables.spatial_order.shape[1]):
         given = tables.spatial_order[level, number]
         if given >= 0:
-            found = found or bool(np.any(lanes(work.stated[tables.spatial_entry[level, number]])))
+            answer = answer or bool(np.any(lanes(work.stated[tables.spatial_entry[level, number]])))
             for position in range(work.scratch.order.shape[1]):
-                found = found or bool(np.any(lanes(work.scratch.order[given, position]) != position))
-    return found
+                answer = answer or bool(np.any(lanes(work.scratch.order[given, position]) != position))
+    return answer
 
 
 @kernel_part
@@ -279,14 +279,14 @@ def _add_single_trips(work: SparseScratch, level: int, start: int, count: int, b
             as the problem names them.
     """
     bit, trips, vertical, dims = work.bit[level], work.trips[level], work.vertical[level], len(work.written)
-    found = 0
+    bits = 0
     for at in range(start, count):
-        found |= bit[at, b]
+        bits |= bit[at, b]
     outside = (1 << dims) - 1
     for number in range(dims):
         here = 1 << work.written[dims - 1 - number if between else number]
         outside &= ~here
-        if not found & here:
+        if not bits & here:
             at = count
             if between:
                 at = start

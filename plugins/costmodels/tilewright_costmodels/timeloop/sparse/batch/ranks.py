@@ -186,14 +186,14 @@ def _list_own_loops(tables: SparseTables, work: SparseScratch, level: int, t: in
             there = bit > 0
             first, steps, whole = there & ~any_seen, there & (trips > 1.0), (bit & rest) != 0
             if np.any(first | whole | steps):
-                own, any_seen, rest = np.where(there, trips, 1.0), any_seen | there, rest ^ (rest & bit)
+                times, any_seen, rest = np.where(there, trips, 1.0), any_seen | there, rest ^ (rest & bit)
                 for d in range(dims if np.any(whole) else 0):
-                    own = np.where(whole & (bit == 1 << d), trips * lanes(work.part[d]), own)
+                    times = np.where(whole & (bit == 1 << d), trips * lanes(work.part[d]), times)
                 extend(work.mold, own_dims, bit, trips, steps)
                 tile = np.where(first | steps, tile_of(tables, t, work.mold), tile)
                 work.first_tile[:] = np.where(first, tile, lanes(work.first_tile))
-                if np.any(own > 1.0):
-                    work.own_bit[rows][:], work.own_trips[rows][:], work.own_tile[rows][:] = bit, own, tile
+                if np.any(times > 1.0):
+                    work.own_bit[rows][:], work.own_trips[rows][:], work.own_tile[rows][:] = bit, times, tile
                     rows += 1
     return rows
 
@@ -221,15 +221,15 @@ def _match(
             tried = matched + skipped
             turn = pending & (tried < room) & (rank == (room - 1 - tried if spec.outwards else tried))
             if np.any(turn):
-                found = _group(tables.taken[level, t, rank], bit)
-                fails = turn & (found < 0)
+                index = _group(tables.taken[level, t, rank], bit)
+                fails = turn & (index < 0)
                 if spec.outwards and np.any(fails):
                     _write(work, spec.ranks, matched, fails, splat16(1), splat16(0) + tables.tensor[t].single)
                     matched = np.where(fails, matched + 1, matched)
                 else:
                     skipped = np.where(fails, skipped + 1, skipped)
                 turn = turn & ~fails
-                group, matched = np.where(turn, found, group), np.where(turn, matched + 1, matched)
+                group, matched = np.where(turn, index, group), np.where(turn, matched + 1, matched)
                 begins, pending = begins | turn, pending & ~turn
         failed = failed | pending
         if spec.outwards:
@@ -261,7 +261,7 @@ def _group(groups: Ints, bit: Ints) -> Ints:
     """Return the groups of dimensions, as bits, that a rank takes from a loop on; 0: this loop alone; -1: no loop."""
     if groups[0] == 0:
         return splat16(0)
-    found = splat16(-1)
+    index = splat16(-1)
     for number in range(len(groups) - 1, -1, -1):
-        found = np.where((bit & groups[number]) != 0, groups[number], found)
-    return found
+        index = np.where((bit & groups[number]) != 0, groups[number], index)
+    return index

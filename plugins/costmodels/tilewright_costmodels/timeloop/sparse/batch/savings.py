@@ -86,13 +86,13 @@ def _share(
 ) -> Floats:
     """Return the share of a tensor's accesses at a level for which some condition's tile is empty, [B]."""
     t, first, last = tables.option[option].tensor, tables.option[option].first, tables.option[option].last
-    dims, own = len(work.mold), tables.tensor[t].dims
+    dims, mask = len(work.mold), tables.tensor[t].dims
     begin_at(tables, work, child)
     for c in range(last - first):
         work.product[c][:], work.stepped[c][:], work.effective[c][:] = splat16(1.0), splat16(False), splat16(True)
         for d in range(dims):
             work.both[c, d][:] = splat16(0.0)
-    size, block, target, found, single = splat16(1.0), splat16(1.0), splat16(0), splat16(False), splat16(False)
+    size, block, target, has_target, single = splat16(1.0), splat16(1.0), splat16(0), splat16(False), splat16(False)
     target_unrolled, passing = splat16(False), splat16(False)
     for at in range(len(work.kind)):
         inside = good & (child < at) & (at <= level)
@@ -107,16 +107,16 @@ def _share(
         for row in range(work.rows[at]):
             bit, trips = lanes(work.bit[at, row]), lanes(work.trips[at, row])
             there, turned = inside & (bit > 0), row < work.turn[at]
-            indexes, steps, ending = (bit & own) != 0, trips > 1.0, row + 1 == ends
+            indexes, steps, ending = (bit & mask) != 0, trips > 1.0, row + 1 == ends
             next_unrolled = np.where(ending & ~outermost, fans_outside, row + 1 < unrolled)
             ends_here = (ending & outermost) | (indexes & steps) | ((child < 0) & ~next_unrolled)
-            inner = there & ~found
+            inner = there & ~has_target
             now = inner & ends_here
-            outer = there & found & steps
+            outer = there & has_target & steps
             if not turned:
                 passing = passing & ~(outer & indexes)
             outer = outer & (passing | turned)
-            found = found | now
+            has_target = has_target | now
             extend(work.mold, -1, bit, trips, inner | outer)
             if np.any(now):
                 target = np.where(now, bit, target)
@@ -151,10 +151,10 @@ def _step(
     target_unrolled: Bools,
 ) -> None:
     """Note loops that step tensor and condition. Outside an unrolled target, a second one leaves the condition no effect."""
-    own, first = tables.tensor[tables.option[option].tensor].dims, tables.option[option].first
+    mask, first = tables.tensor[tables.option[option].tensor].dims, tables.option[option].first
     for c in range(tables.option[option].last - first):
         indexed = taken & ((bit & tables.tensor[tables.condition[first + c]].dims) != 0)
-        stepped, both = lanes(work.stepped[c]), indexed & ((bit & own) != 0)
+        stepped, both = lanes(work.stepped[c]), indexed & ((bit & mask) != 0)
         work.effective[c][:] = lanes(work.effective[c]) & ~(indexed & target_unrolled & stepped)
         work.stepped[c][:] = stepped | both
         product = lanes(work.product[c])
@@ -194,10 +194,10 @@ def _empty(
     for d in range(dims):
         part = lanes(work.part[d])
         work.part[d][:] = np.where((needed > 1.0) & (target == 1 << d), np.floor(part * needed), part)
-    keys, found = work.empty_key, work.found
+    keys, value = work.empty_key, work.memo
     keys[0][:], keys[1][:] = splat16(0) + condition, tile_of(tables, condition, work.part)
     work.wanted[:] = good & lanes(work.effective[c])
     look_up(empties, keys, work.wanted, work.row, work.missing)
     for b in range(LANES):
-        found[b] = empties.values[work.row[b], 0] if work.row[b] >= 0 else 0.0
-    return lanes(found)
+        value[b] = empties.values[work.row[b], 0] if work.row[b] >= 0 else 0.0
+    return lanes(value)

@@ -123,9 +123,9 @@ def _reduce(
             look_up(fibers, keys, work.wanted, work.row, work.missing)
             for b in range(LANES):
                 known = work.row[b] >= 0
-                work.found[b] = fibers.values[work.row[b], 0] if known else trips[b]
-                work.found_too[b] = fibers.values[work.row[b], 1] if known else 1.0
-            units, share, vertical = lanes(work.found), lanes(work.found_too), lanes(work.vertical[level, row])
+                work.memo[b] = fibers.values[work.row[b], 0] if known else trips[b]
+                work.memo_too[b] = fibers.values[work.row[b], 1] if known else 1.0
+            units, share, vertical = lanes(work.memo), lanes(work.memo_too), lanes(work.vertical[level, row])
             good = good & ~(there & (units < 0.0))
             first = refuse(work, there & (units < 0.0), SPATIAL_TILES, splat16(place), kept, condition)
             for number in range(2):
@@ -147,8 +147,8 @@ def _cover(
     """Write the iterations of the sub-tile that one unit needs to have work to `part`."""
     for d in range(len(work.mold)):
         work.part[d][:] = lanes(work.mold[d])
-    own = tables.tensor[t].dims
-    waiting = there & ((bit & own) != 0) & (lanes(work.child[level, t]) >= 0)
+    mask = tables.tensor[t].dims
+    waiting = there & ((bit & mask) != 0) & (lanes(work.child[level, t]) >= 0)
     if t == condition or not np.any(waiting):
         return
     kept = _kept_from(work, level, t)
@@ -161,7 +161,7 @@ def _cover(
         for row in range(work.turn[at], work.rows[at]):
             stepped, trips = lanes(work.bit[at, row]), lanes(work.trips[at, row])
             steps = inside & waiting & (trips > 1.0)
-            waiting = waiting & ~(steps & ((stepped & own) != 0))
+            waiting = waiting & ~(steps & ((stepped & mask) != 0))
             extend(work.part, -1, stepped, trips, steps & waiting)
 
 

@@ -226,9 +226,9 @@ class SparseScratch(NamedTuple):
     """[B]: rows of the memo; -1: none."""
     wanted: Bools
     """[B]: mappings to look up."""
-    found: Floats
-    """[B]: values of the memo; likewise `found_too`."""
-    found_too: Floats
+    memo: Floats
+    """[B]: values of the memo; likewise `memo_too`."""
+    memo_too: Floats
     values: Floats
     """[L, T, V, B]: what tiles hold."""
     share: Floats
@@ -304,7 +304,7 @@ def work_of(tables: SparseTables, scratch: Scratch) -> SparseScratch:
         "crowd": (levels, 2), "operations": (3,),
         **dict.fromkeys(("waiting", "missing", "good", "energy_pj", "cycles", "units", "first_tile"), ()),
         **dict.fromkeys(("refused", "refused_level", "refused_tensor", "computing"), ()),
-        **dict.fromkeys(("inner_words", "row", "wanted", "found", "found_too"), ()),
+        **dict.fromkeys(("inner_words", "row", "wanted", "memo", "memo_too"), ()),
         **dict.fromkeys(("fans", "unrolled", "ends", "dense_x", "dense_y", "before_x", "before_y", "stops"), (levels,)),
         **dict.fromkeys(("bit", "trips", "vertical"), (levels, rows)),
         **dict.fromkeys(("mold", "part"), (dims,)),
@@ -388,14 +388,14 @@ def sparse_tables(
         stop = start
     stop = len(architecture.clusters)
     for _, cluster in levels:
-        here = [each.fanout for each in architecture.clusters[cluster:stop]]
+        here = [part.fanout for part in architecture.clusters[cluster:stop]]
         fanout_rows.append(
             [math.prod(fan.size for fan in here if (fan.axis == "Y") == vertical) for vertical in (False, True)]
         )
         stop = cluster
     formats = [[format_at(problem, architecture, cluster, t) for t in range(len(tensors))] for _, cluster in levels]
     format_rows, bits, taken = [], [], []
-    most = max((len(each.ranks) for row in formats for each in row if each is not None), default=1)
+    most = max((len(form.ranks) for row in formats for form in row if form is not None), default=1)
     for (_, cluster), row in zip(levels, formats, strict=True):
         for tensor, spec in zip(tensors, row, strict=True):
             memory = architecture.clusters[cluster].memory_for(tensor)
@@ -421,15 +421,15 @@ def sparse_tables(
         single=for_kernel(
             np.array(
                 [
-                    found == [slot] and order != NOTHING
-                    for found, (_, slot, order, _) in zip(stepped, level_rows, strict=True)
+                    steps == [slot] and order != NOTHING
+                    for steps, (_, slot, order, _) in zip(stepped, level_rows, strict=True)
                 ]
             )
         ),
         inside=for_kernel(np.array([len(slot_order), *dense.hardware.level["start"][::-1]], np.int64)),
         sizes=dense.rules.sizes,
-        spatial_order=_padded([[row for row, _ in each] for each in spatial]),
-        spatial_entry=_padded([[entry for _, entry in each] for each in spatial]),
+        spatial_order=_padded([[row for row, _ in loops] for loops in spatial]),
+        spatial_entry=_padded([[entry for _, entry in loops] for loops in spatial]),
         vertical=for_kernel(
             np.array(
                 [
@@ -484,7 +484,7 @@ def sparse_tables(
         memory=for_kernel(dense.hardware.memory_index[::-1]),
         slices=for_kernel(dense.hardware.slices[::-1]),
         storage=table(
-            [(*each, *row) for each, row in zip(storage, dense.hardware.memory, strict=True)],
+            [(*values, *row) for values, row in zip(storage, dense.hardware.memory, strict=True)],
             **dict.fromkeys(("worth", "width", "fit", "usable", "word_bits", "per_word", "default"), float),
             **PRICE_TYPES,
         ),
@@ -532,19 +532,19 @@ def _groups(flatten: object, names: Sequence[str]) -> list[int]:
 
 def _taken(groups: Sequence[Sequence[Sequence[int]]], shape: tuple[int, int, int]) -> Ints:
     """Return `SparseTables.taken`."""
-    width = max((len(each) for ranks in groups for each in ranks), default=1)
-    found = np.full((shape[0] * shape[1], shape[2], width), _NEVER, np.int64)
-    for row, ranks in zip(found, groups, strict=True):
-        for rank, each in zip(row, ranks, strict=False):
-            rank[: len(each)] = each
-    return for_kernel(found.reshape(*shape, width))
+    width = max((len(group) for ranks in groups for group in ranks), default=1)
+    result = np.full((shape[0] * shape[1], shape[2], width), _NEVER, np.int64)
+    for row, ranks in zip(result, groups, strict=True):
+        for rank, values in zip(row, ranks, strict=False):
+            rank[: len(values)] = values
+    return for_kernel(result.reshape(*shape, width))
 
 
 def _aligned(outer: TensorFormat | None, inner: TensorFormat | None) -> bool:
     """Return whether the inner ranks of a format are those of a compressed format of the next memory inside."""
     if outer is None or inner is None or not inner.is_compressed:
         return True
-    ours, theirs = ([rank.format for rank in reversed(each.ranks)] for each in (outer, inner))
+    ours, theirs = ([rank.format for rank in reversed(spec.ranks)] for spec in (outer, inner))
     return ours[: len(theirs)] == theirs
 
 

@@ -129,13 +129,13 @@ def thin(tables: SparseTables, work: SparseScratch) -> Floats:
         share, single, within = splat16(0.0), splat16(False), splat16(False)
         for level in range(len(tables.level) - 1, -1, -1):
             kept, acts = lanes(work.kept[level, t]), lanes(work.kind[level, t]) > 0
-            own, inside = tables.format[level, t].ranks, kept & within
+            ranks, inside = tables.format[level, t].ranks, kept & within
             if np.any(inside):
-                if own > 0:
+                if ranks > 0:
                     note(work, level, t, METADATA_NOT_SCALED, inside & ~single & (share != 0.0))
                 for action in range(3):
                     _take_off(work.data[level, t, action], share, inside)
-                for kind in range(2 if own > 0 else 0):
+                for kind in range(2 if ranks > 0 else 0):
                     _take_off(work.metadata[level, t, 0, kind, READ], share, inside & single)
                     _take_off(work.metadata[level, t, 0, kind, FILL], share, inside & single)
             acts = acts & kept
@@ -143,7 +143,7 @@ def thin(tables: SparseTables, work: SparseScratch) -> Floats:
                 local = lanes(work.share[level, t])
                 inner = np.where(share < 1.0, 1.0 - (1.0 - local) / (1.0 - share), 0.0)
                 local = np.where(within, inner, local)
-                for rank in range(own):
+                for rank in range(ranks):
                     for kind in range(2):
                         reads, updates = (
                             work.metadata[level, t, rank, kind, READ],
@@ -157,7 +157,7 @@ def thin(tables: SparseTables, work: SparseScratch) -> Floats:
                     place = splat16(len(tables.level) * (t + 1) - level)
                     refuse(work, in_time & (local < 0.0), NEGATIVE_SAVING, place, splat16(0) + level, t)
                 _save(tables, work, level, t, in_time, local)
-                share, single = np.where(acts, lanes(work.share[level, t]), share), np.where(acts, own == 1, single)
+                share, single = np.where(acts, lanes(work.share[level, t]), share), np.where(acts, ranks == 1, single)
                 within = within | acts
         saved = splat16(0.0)
         if not tables.tensor[t].is_output:
