@@ -40,10 +40,10 @@ class Cosa:
         choices, placed, solved = Placement.each(task.space, run.rng), _Best(), _Best()
         starts = []
         for choice in choices:
-            rows, own = constructed(choice), _Best()
-            own.note(task, np.zeros((len(rows), 0)), rows, (yield rows))
-            starts.append(rows.take(slice(0, 1)) if own.rows is None else own.rows)
-            placed.take(own)
+            rows, best = constructed(choice), _Best()
+            best.note(task, np.zeros((len(rows), 0)), rows, (yield rows))
+            starts.append(rows.take(slice(0, 1)) if best.rows is None else best.rows)
+            placed.take(best)
         for number, start in enumerate(starts):
             yield from self._solutions(task, run, start, solved, len(choices) - number)
         if np.isfinite(solved.bound):  # a program that was cut short may have none

@@ -232,7 +232,7 @@ class ArrayLayer(FusedLayer):
     def _stepped(self) -> list[set[int]]:
         """For each dimension the tensors that it moves."""
         return [
-            {number for number, own in enumerate(self._inside.moving) if at in own}
+            {number for number, dims in enumerate(self._inside.moving) if at in dims}
             for at in range(len(self.problem.dimensions))
         ]
 

@@ -201,8 +201,8 @@ def _uncovered(group: GroupMapping) -> Iterator[Reason]:
     yield from group_overflow(group.name, group.layers, max(values))
 
 
-def _is_shared_input(group: GroupMapping, layer: str, own: str) -> bool:
-    tensor = next(name for name, users in group.users.items() if users.get(layer) == own)
+def _is_shared_input(group: GroupMapping, layer: str, operand: str) -> bool:
+    tensor = next(name for name, users in group.users.items() if users.get(layer) == operand)
     return len(group.users[tensor]) > 1 and group.maker(tensor) is None
 
 
@@ -229,7 +229,7 @@ def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterat
         sizes, steps, halos = list[int](), list[dict[int, int]](), list[int]()
         windows = list[dict[int, Window]]()
         for number in range(len(problems[next(iter(users))].tensor(users[next(iter(users))]).projection)):
-            together = [(layer, problems[layer].tensor(own).projection[number]) for layer, own in needs.items()]
+            together = [(layer, problems[layer].tensor(name).projection[number]) for layer, name in needs.items()]
             layer, rank = together[0]
             size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
             if exist is not None:
@@ -241,7 +241,7 @@ def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterat
             halos.append(max((size - problems[name].dimensions[at] for name, at in stepped), default=0))
         edge = group.edge_of(tensor)
         stored = edge.offsets if edge is not None and edge.zeros else FrozenDict()
-        words = shared_words(buffer, (problems[layer].tensor(own) for layer, own in users.items()))
+        words = shared_words(buffer, (problems[layer].tensor(name) for layer, name in users.items()))
         yield Shared(
             name=tensor,
             users={order.index(name): problems[name].tensor_names.index(user) for name, user in users.items()},
@@ -251,9 +251,9 @@ def _shared(group: GroupMapping, buffer: Memory, slides: bool = False) -> Iterat
             halos=tuple(halos),
             width=round(words * buffer.slices_per_word),
             alike=group.maker(tensor) is not None
-            or len({shape_of(problems[name], own) for name, own in users.items()}) == 1,
+            or len({shape_of(problems[layer], name) for layer, name in users.items()}) == 1,
             windows=tuple(windows),
-            offsets=FrozenDict({order.index(name): own for name, own in stored.items()}),
+            offsets=FrozenDict({order.index(name): row for name, row in stored.items()}),
             added=frozenset(order.index(name) for name in needs.keys() - users.keys()),
         )
 
@@ -276,9 +276,9 @@ def _windows(group: GroupMapping, tensor: str, coordinate: int, order: Sequence[
 def _sliding(group: GroupMapping, tensor: str, coordinate: int) -> list[tuple[str, str]]:
     """Return layer and dimension of the rows that each layer steps along a coordinate of a result with windows."""
     pairs = list[tuple[str, str]]()
-    for layer, own in group.needs[tensor].items():
+    for layer, name in group.needs[tensor].items():
         problem = _problem(group, layer)
-        step = stepping(problem, problem.tensor(own), coordinate)
+        step = stepping(problem, problem.tensor(name), coordinate)
         assert step is not None, "windows step it"
         pairs.append((layer, step))
     return pairs
@@ -356,7 +356,7 @@ class _Built:
         memories = group.architecture.memories[:2]
         self.outer, self.inner = (group.architecture.cluster_of(memory.name).name for memory in memories)
         self.problems = [_problem(group, name) for name in _order(group)]
-        self.names = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
+        self.names = {(layer, name): t for t, users in group.users.items() for layer, name in users.items()}
         self.names_of_axes, self.homes = AxisNames(), set[str]()
 
     def group(self) -> GroupMapping:
@@ -403,7 +403,7 @@ class _Built:
 
     def _named(self, kept: Sequence[tuple[int, int]]) -> list[str]:
         """Return the group's names of some layers' tensors."""
-        return [self.names[self.problems[at].name, self.problems[at].tensor_names[own]] for at, own in kept]
+        return [self.names[self.problems[at].name, self.problems[at].tensor_names[tensor]] for at, tensor in kept]
 
     def _leaf(self, leaf: Leaf) -> Iterator[dict[str, Any]]:
         problem = self.problems[leaf.layer]
@@ -411,7 +411,7 @@ class _Built:
         entries: list[dict[str, Any]] = [{"target": self.inner, "keep": []}]
         for node in leaf.branch.nodes:
             for dimension, size in node.loops:
-                own = {dimensions[dimension]: size}
-                entries.append({"target": self.inner, "keep": [], "temporal_tile_sizes": own})
+                sizes = {dimensions[dimension]: size}
+                entries.append({"target": self.inner, "keep": [], "temporal_tile_sizes": sizes})
             entries[-1]["keep"].append(problem.tensor_names[node.tensor])
         return iter([*entries, *self.layers[leaf.layer].inner_entries(leaf.branch)])

@@ -37,15 +37,15 @@ def has_one_unit(architecture: Architecture) -> bool:
 def uncovered(architecture: Architecture, problems: Sequence[Problem]) -> Iterator[Reason]:
     """Yield the reasons why the architecture's array is not searched; none if there is no array."""
     memories = architecture.memories
-    own = [architecture.cluster_index[architecture.cluster_of(memory.name).name] for memory in memories]
-    instances = [architecture.instances[at] for at in own]
-    if len(own) not in (2, 3) or len(set(own)) < len(own) or instances[1] != 1:
+    rows = [architecture.cluster_index[architecture.cluster_of(memory.name).name] for memory in memories]
+    instances = [architecture.instances[at] for at in rows]
+    if len(rows) not in (2, 3) or len(set(rows)) < len(rows) or instances[1] != 1:
         text = "the architecture has other parts; expected two memories, and one compute unit or an array of them"
         yield Reason(code="hardware", where=architecture.name, message=text)
         return
     if has_one_unit(architecture):
         return
-    if len(own) == 3 and (instances[2] != architecture.compute_instances or own[2] + 1 < len(architecture.clusters)):
+    if len(rows) == 3 and (instances[2] != architecture.compute_instances or rows[2] + 1 < len(architecture.clusters)):
         text = f"several units use one {memories[2].name}; expected one unit for each register file"
         yield Reason(code="hardware", where=architecture.name, message=text)
     for memory in memories[2:]:
@@ -115,10 +115,10 @@ class Choices:
     stays: Bools
     units: Ints
     sums: Ints
-    found: tuple[tuple[Unrolling, tuple[RegisterTiles, ...]], ...]
+    rows: tuple[tuple[Unrolling, tuple[RegisterTiles, ...]], ...]
 
     def at(self, number: int) -> tuple[Unrolling, RegisterTiles]:
-        for unrolling, tiles in self.found:
+        for unrolling, tiles in self.rows:
             if number < len(tiles):
                 return unrolling, tiles[number]
             number -= len(tiles)
@@ -151,8 +151,8 @@ class Inside:
     @cached_property
     def moving(self) -> tuple[Sizes, ...]:
         """For each tensor, the positions of its dimensions."""
-        own = [set(tensor.dimensions) for tensor in self.problem.tensors]
-        return tuple(tuple(at for at, name in enumerate(self.problem.dimensions) if name in names) for names in own)
+        dims = [set(tensor.dimensions) for tensor in self.problem.tensors]
+        return tuple(tuple(at for at, name in enumerate(self.problem.dimensions) if name in names) for names in dims)
 
     @cached_property
     def registers(self) -> Memory | None:
@@ -214,7 +214,7 @@ class Inside:
             stays=np.concatenate([fetched.stays for _, fetched in rows]),
             units=units,
             sums=self.problem.tensor_words(self.problem.output) * (units // distinct[:, self._output]),
-            found=tuple((unrolling, fetched.tiles) for unrolling, fetched in rows),
+            rows=tuple((unrolling, fetched.tiles) for unrolling, fetched in rows),
         )
         self._known_choices[tile] = choices
         return choices

@@ -99,7 +99,7 @@ def slidable(
     """Yield the windows that the last loop slides, if no other dimension of the window has loops."""
     for at, dimension in enumerate(axis):
         layer = layers[first + at]
-        for own, state in enumerate(states[at]):
-            windows = [window for window in layer.windows[own] if dimension in window]
+        for tensor, state in enumerate(states[at]):
+            windows = [window for window in layer.windows[tensor] if dimension in window]
             if state == FAR and any(sum(inner[at][d] < layer.whole[d] for d in window) == 1 for window in windows):
-                yield first + at, own
+                yield first + at, tensor

@@ -86,9 +86,9 @@ def pacing(problems: Sequence[Problem], axis: Axis, tensors: Sequence[Shared]) -
     )
     rows = [int(rates[at] * scale) for at in range(len(axis))]
     sizes = [problem.sizes[dimension] for problem, dimension in zip(problems, axis, strict=True)]
-    if any(size % own for size, own in zip(sizes, rows, strict=True)):
+    if any(size % count for size, count in zip(sizes, rows, strict=True)):
         return None
-    lengths = [size // own for size, own in zip(sizes, rows, strict=True)]
+    lengths = [size // count for size, count in zip(sizes, rows, strict=True)]
     placed = [
         (maker, reader, replace(window, made=rows[maker], taken=rows[reader], length=lengths[reader]))
         for maker, reader, window in sorted(exchanged, key=lambda row: row[:2])

@@ -147,8 +147,8 @@ class FusedLayer:
         """Return the words of a tensor's tile."""
         if self._is_padded(tensor):
             return int(self.words_in(tensor, np.array([tile], dtype=np.int64))[0])
-        own = math.prod(tile[at] for at in self.moving[tensor] - self.sliding[tensor])
-        return own * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self.windows[tensor])
+        area = math.prod(tile[at] for at in self.moving[tensor] - self.sliding[tensor])
+        return area * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self.windows[tensor])
 
     def words_in(self, tensor: int, tiles: Ints) -> Ints:
         """Return the words of a tensor's tiles [n, dimension]; of padded ones those of the largest tile."""
@@ -322,7 +322,7 @@ class FusedLayer:
         """Slices of a word in the memory of each transfer [tensor, 5]."""
         memories = (self.outer, self.outer, self.buffer, self.buffer, self.buffer)
         return np.array(
-            [[memory.slices_of(own) for memory in memories] for own in self.problem.tensors], dtype=np.float64
+            [[memory.slices_of(tensor) for memory in memories] for tensor in self.problem.tensors], dtype=np.float64
         )
 
     @cached_property
@@ -391,9 +391,9 @@ class FusedLayer:
                     self.limits.check_room(numbers)
                     blocks += [block] if len(block.slices) else []
             fills = [np.full((len(block.slices), len(self.widths)), FAR, dtype=np.int64) for block in blocks]
-            for part, own in zip(blocks, fills, strict=True):
+            for part, table in zip(blocks, fills, strict=True):
                 for tensor, words in zip(part.order, part.fills, strict=True):
-                    own[:, tensor] = words
+                    table[:, tensor] = words
             self._known_rows[tile, able] = _Rows(
                 tuple(blocks),
                 tuple(np.cumsum([len(block.slices) for block in blocks]).tolist()),
@@ -488,7 +488,7 @@ class FusedLayer:
         number = next(segment for segment, end in enumerate(rows.ends) if at < end)
         block = rows.blocks[number]
         at -= rows.ends[number] - len(block.slices)
-        tiles = [[int(size) for size in own[at]] for own in block.tiles]
+        tiles = [[int(size) for size in table[at]] for table in block.tiles]
         nodes = []
         for tensor, last, outer, inner in zip(block.order, block.sliding, tiles[:-1], tiles[1:], strict=True):
             loops = [

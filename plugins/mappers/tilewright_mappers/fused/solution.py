@@ -20,8 +20,8 @@ Axis = tuple[int, ...]
 
 def axis_within(every: frozenset[tuple[int, int]], first: int, last: int) -> Axis | None:
     """Return the part of an axis, as pairs of layer and dimension, in an interval; None if some layer has no dimension on it."""
-    own = sorted(pair for pair in every if first <= pair[0] <= last)
-    return tuple(at for _, at in own) if [layer for layer, _ in own] == list(range(first, last + 1)) else None
+    pairs = sorted(pair for pair in every if first <= pair[0] <= last)
+    return tuple(at for _, at in pairs) if [layer for layer, _ in pairs] == list(range(first, last + 1)) else None
 
 
 class AxisNames:
@@ -33,7 +33,7 @@ class AxisNames:
     def of(self, problems: Sequence[Problem], axis: Axis) -> str:
         """Return the name of the axis that steps one dimension of each of the first layers."""
         stepped = {problem.name: list(problem.dimensions)[at] for problem, at in zip(problems, axis, strict=False)}
-        known = next((name for name, own in self.axes.items() if own.items() >= stepped.items()), None)
+        known = next((name for name, dims in self.axes.items() if dims.items() >= stepped.items()), None)
         if known is None:
             base = next(iter(stepped.values()))
             known = next(n for n in (base, *(f"{base}{i}" for i in range(len(self.axes)))) if n not in self.axes)

@@ -38,12 +38,12 @@ the last loop, those that it shares with the layer before, and with the layer af
 class Home:
     """A tensor's place at home, on the path of one layer of its span.
 
-    `own`: the layer's number of it; None: it does not use it. `dimensions`: those that loops outside may step.
+    `number`: the layer's number of it; None: it does not use it. `dimensions`: those that loops outside may step.
     `slices`: room of one step of each. `fills`: state of the layer's tensor (`parts`).
     """
 
     tensor: Shared
-    own: int | None
+    number: int | None
     dimensions: tuple[int, ...]
     slices: int
     fills: int
@@ -102,8 +102,8 @@ class HomedLayer:
             nests = rows[self._agrees(rows[:, self._states])]
             if len(nests):
                 figures = np.stack(self.layer.costs(nests[:, self._fills], nests[:, self._tiles]), axis=1)
-                own, least = _least(np.column_stack([nests[:, self._states], *self._room(nests)]), figures, counts)
-                keys.append(own)
+                key, least = _least(np.column_stack([nests[:, self._states], *self._room(nests)]), figures, counts)
+                keys.append(key)
                 costs.append(least)
         every, least = _least(np.concatenate(keys), np.concatenate(costs), counts)
         homes = len(self.homes)
@@ -164,8 +164,8 @@ class HomedLayer:
             start = np.zeros((1, self._states.stop + 5), dtype=np.int64)
             start[:, self._tiles], start[:, self._fills] = self.layer.whole, FAR
             for home in (self.homes[at] for at in at_home):
-                if home.own is not None:
-                    start[:, self._fills.start + home.own] = home.fills
+                if home.number is not None:
+                    start[:, self._fills.start + home.number] = home.fills
             for kept in subsets(np.flatnonzero(start[0, self._fills] == FAR).tolist()):
                 yield from self._grown(frozenset(at_home), frozenset(kept), frozenset(), start)
 
@@ -258,8 +258,8 @@ class SpanBounds:
     ) -> None:
         self.parts, self.limits = parts, limits
         self.layers = [
-            HomedLayer(layer, own, tuple(_pairs(at, own, axes_of)), _sides(at, own), limits, parts)
-            for at, (layer, own) in enumerate(zip(layers, homes, strict=True))
+            HomedLayer(layer, row, tuple(_pairs(at, row, axes_of)), _sides(at, row), limits, parts)
+            for at, (layer, row) in enumerate(zip(layers, homes, strict=True))
         ]
         self.counts = {home.tensor: layer.count(home) for layer in self.layers for home in layer.homes}
         self.tables = [layer.table() for layer in self.layers]

@@ -228,20 +228,20 @@ class Branches:
         by_energy, by_cycles = others or (best if energy else None, None if energy else best)
         figures = list[float]()
         for one, metric in ((by_energy, "energy_pj"), (by_cycles, "cycles")):
-            least, found = (0.0, 0.0) if one is None else (one.bound, getattr(one, metric))
-            is_near = not math.isfinite(found) or least >= found * (1 - PROOF_TOLERANCE)
-            figures += [least, least if is_near else found]
+            least, cost = (0.0, 0.0) if one is None else (one.bound, getattr(one, metric))
+            is_near = not math.isfinite(cost) or least >= cost * (1 - PROOF_TOLERANCE)
+            figures += [least, least if is_near else cost]
         least_pj, found_pj, least_cycles, found_cycles = figures
         return Costs(best.energy_pj, best.cycles, least_pj, least_cycles, found_pj, found_cycles)
 
     def least(
-        self, case: BranchCase, visits: float = 1, ragged: bool = False, found: bool = False
+        self, case: BranchCase, visits: float = 1, ragged: bool = False, estimated: bool = False
     ) -> tuple[float, float]:
         """Return lower bounds on energy and cycles of all visits, known or not.
 
         Args:
             ragged: the tile need not divide those that are known, so the results are estimates.
-            found: return estimates, as if no mapping cost less than those that searches have found.
+            estimated: return estimates, as if no mapping cost less than those that searches have found.
         """
         tensors = case.problem.tensors
         if tensors not in self._lost:
@@ -250,8 +250,8 @@ class Branches:
 
         def repeated(costs: Costs, times: float) -> tuple[float, float]:
             more = max(0.0, times - 1)
-            own = (costs.found_pj, costs.found_cycles) if found else (costs.least_pj, costs.least_cycles)
-            return times * own[0] - more * lost_pj, times * own[1] - more * lost_cycles
+            pair = (costs.found_pj, costs.found_cycles) if estimated else (costs.least_pj, costs.least_cycles)
+            return times * pair[0] - more * lost_pj, times * pair[1] - more * lost_cycles
 
         if self.is_known(case):
             energy, cycles = repeated(self.costs(case), visits)
@@ -322,7 +322,7 @@ class TiledInterval:
         self.able = [
             at
             for at in self.made
-            if all(home.may_hold(problems[layer].tensors[own]) for layer, own in shared[at].users.items())
+            if all(home.may_hold(problems[layer].tensors[number]) for layer, number in shared[at].users.items())
         ]
         self._problems: dict[tuple[int, tuple[int, ...]], Problem] = {}
         self._wholes: dict[tuple[int, tuple[int, ...], frozenset[str]], BranchCase] = {}
@@ -390,10 +390,10 @@ class TiledInterval:
 
     def whole(self, at: int, case: BranchCase) -> BranchCase:
         """Return the visit of a whole layer that bounds one of its tiles: with all room, and sizes along sums as they are."""
-        own, key = case.problem.output.dimensions, (at, case.problem.sizes, case.at_home)
+        names, key = case.problem.output.dimensions, (at, case.problem.sizes, case.at_home)
         if key not in self._wholes:
             sizes = {
-                name: size if name in own else case.problem.dimensions[name]
+                name: size if name in names else case.problem.dimensions[name]
                 for name, size in self.problems[at].dimensions.items()
             }
             self._wholes[key] = BranchCase(self.resized(at, sizes), case.at_home, 0, self.problems[at])
@@ -407,9 +407,9 @@ class TiledInterval:
     def _bits(self, users: Sequence[Pair], loops: Sequence[tuple[Axis, int]]) -> tuple[int, int]:
         """Return words and bits of a tensor's tile inside some loops; the widest use decides."""
         words, bits = 0, 0
-        for at, own in users:
+        for at, number in users:
             problem = self.problems[at]
-            tensor = problem.tensors[own]
+            tensor = problem.tensors[number]
             words = problem.tile_words(tensor, self._tile(at, loops))
             bits = max(bits, words * self.home.bits_of(tensor))
         return words, bits
@@ -417,7 +417,7 @@ class TiledInterval:
     def _home_bits(self, shared: Shared, loops: Sequence[tuple[Axis, int]], starts: Sequence[int]) -> tuple[int, bool]:
         """Return the room of a result at home, and whether rows of it stay between the steps of the last loop."""
         boxes = [shared.box(at, self.problems[at], self._tile(at, loops)) for at in shared.users]
-        width = max(self.home.bits_of(self.problems[at].tensors[own]) for at, own in shared.users.items())
+        width = max(self.home.bits_of(self.problems[at].tensors[number]) for at, number in shared.users.items())
         bits = words_of_boxes(boxes) * width
         coordinate = shared.stepped(0, loops[-1][0]) if loops else None
         if coordinate is None or not self.paces[loops[-1][0]].slides:
@@ -440,13 +440,13 @@ class TiledInterval:
         starts = self.paces[order[-1][0]].starts(order[-1][1]) if order else (0,) * len(self.problems)
         places = [self._places(users, order) for users in self._external()]
         for homes in subsets(self.able, large_first=True):
-            own = {pair for at in homes for pair in self.shared[at].users.items()}
+            pairs = {pair for at in homes for pair in self.shared[at].users.items()}
             room_of = {at: self._home_bits(self.shared[at], order, starts) for at in homes}
             for kept in itertools.product(*places):
                 some = tuple(place for place in kept if place is not None)
                 if not homes and not some and order:
                     continue
-                at_home = own | {pair for place in some for pair in place.users}
+                at_home = pairs | {pair for place in some for pair in place.users}
                 base = sum(place.bits for place in some)
                 cases = []
                 for at, problem in enumerate(tiles):
@@ -468,16 +468,16 @@ class TiledInterval:
         shared = {pair for tensor in (*self.shared, *self.leaving) for pair in tensor.users.items()} | self.stays
         groups = [tuple(tensor.users.items()) for tensor in self.shared if not tensor.made and tensor.alike]
         groups += [
-            ((at, own),)
+            ((at, number),)
             for at, problem in enumerate(self.problems)
-            for own, tensor in enumerate(problem.tensors)
-            if not tensor.is_output and (at, own) not in shared
+            for number, tensor in enumerate(problem.tensors)
+            if not tensor.is_output and (at, number) not in shared
         ]
         return [users for users in groups if all(self._may_keep(*pair) for pair in users)]
 
-    def _may_keep(self, at: int, own: int) -> bool:
+    def _may_keep(self, at: int, number: int) -> bool:
         """Return whether the home may keep a tensor, whose dimensions are in one coordinate each."""
-        tensor = self.problems[at].tensors[own]
+        tensor = self.problems[at].tensors[number]
         terms = [name for rank in tensor.projection for name in rank.terms]
         return len(set(terms)) == len(terms) and self.home.may_hold(tensor)
 
@@ -490,8 +490,8 @@ class TiledInterval:
         moving, several = [], len(users) > 1
         for axis, _ in order:
             moved = {
-                list(self.problems[at].dimensions)[axis[at]] in self.problems[at].tensors[own].dimensions
-                for at, own in users
+                list(self.problems[at].dimensions)[axis[at]] in self.problems[at].tensors[number].dimensions
+                for at, number in users
             }
             if len(moved) > 1:
                 return [None]  # one layer would need another tile than the others
@@ -522,25 +522,25 @@ class TiledInterval:
 
     def _new_rows(self, user: Pair, loop: tuple[Axis, int]) -> tuple[int, int] | None:
         """Return the new rows of an operand at a step of a loop, and all rows of its tile. None if all are new."""
-        at, own = user
+        at, number = user
         problem = self.problems[at]
         name, sizes = list(problem.dimensions)[loop[0][at]], self._tile(at, [loop])
-        for rank in problem.tensors[own].projection:
+        for rank in problem.tensors[number].projection:
             if name in rank.terms:
                 rows = 1 + sum(c * (sizes[other] - 1) for other, c in rank.terms.items())
                 new = rank.terms[name] * sizes[name]
                 return (new, rows) if new < rows else None
         return None
 
-    def fill_once_pj(self, at: int, own: int) -> float:
+    def fill_once_pj(self, at: int, number: int) -> float:
         """Return pJ that fill the home with a whole tensor of a layer."""
         problem = self.problems[at]
-        words = problem.tensor_words(problem.tensors[own])
-        return self._fill_pj(Kept(((at, own),), 0, words, 0))
+        words = problem.tensor_words(problem.tensors[number])
+        return self._fill_pj(Kept(((at, number),), 0, words, 0))
 
     def _fill_pj(self, kept: Kept) -> float:
-        at, own = kept.users[0]
-        tensor = self.problems[at].tensors[own]
+        at, number = kept.users[0]
+        tensor = self.problems[at].tensors[number]
         outer = self.outer.memory_for(tensor)
         assert outer is not None, "the outermost cluster may hold all tensors"
         return tensor_pj(outer, tensor, kept.moved, 0, 0) + tensor_pj(self.home, tensor, 0, kept.moved, 0)
@@ -552,12 +552,12 @@ class TiledInterval:
             moved = dict[str, tuple[Counter[int], Counter[int]]]()
             memories = dict[str, Memory]()
             for kept in some:
-                at, own = kept.users[0]
-                outer = self.outer.memory_for(problem.tensors[own]) if at == layer else None
+                at, number = kept.users[0]
+                outer = self.outer.memory_for(problem.tensors[number]) if at == layer else None
                 for memory, is_written in ((outer, False), (self.home, True)) if outer is not None else ():
                     assert memory is not None
                     memories[memory.name] = memory
-                    slices = kept.moved * memory.slices_of(problem.tensors[own])
+                    slices = kept.moved * memory.slices_of(problem.tensors[number])
                     moved.setdefault(memory.name, (Counter(), Counter()))[is_written][0] += slices
             limits.append(tuple(port_limits(list(memories.values()), moved)))
         return tuple(limits)
@@ -583,17 +583,17 @@ def fused_interval(
     bound = 0.0
     least_known = math.inf  # the least bound of choices whose branches are mapped
 
-    def lower(choice: Choice, found: bool = False) -> float:
+    def lower(choice: Choice, estimated: bool = False) -> float:
         energy, cycles = choice.energy_pj, 0.0
         for case, visits, fills in zip(choice.cases, choice.visits, choice.fills, strict=True):
-            least = branches.least(case, visits, ragged, found)
+            least = branches.least(case, visits, ragged, estimated)
             energy, cycles = energy + least[0], cycles + max(least[1], *(fill.cycles for fill in fills), 0.0)
         return objective.value(energy, cycles)
 
     def bounds(choice: Choice) -> tuple[float, float]:
         """Return what a choice may cost, and a lower bound, which is less where searches have left gaps."""
         least = lower(choice)
-        return (max(least, lower(choice, found=True)) if branches.has_gaps else least), least
+        return (max(least, lower(choice, estimated=True)) if branches.has_gaps else least), least
 
     def costs_of(choice: Choice) -> tuple[float, float]:
         pairs = zip(choice.visits, map(branches.costs, choice.cases), strict=True)

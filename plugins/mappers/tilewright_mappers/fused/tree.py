@@ -79,7 +79,7 @@ class TreeSearch:
         self.objective = objective
         self.capacity = layers[0].buffer.usable_slices
         self.leasts, self.agreed = LeastCosts(layers, objective), SharedAxes(layers, axes)
-        self.users = {(at, own): [at] for at, layer in enumerate(layers) for own in range(len(layer.widths))}
+        self.users = {(at, number): [at] for at, layer in enumerate(layers) for number in range(len(layer.widths))}
         self.users |= {pair: list(tensor.users) for tensor in shared for pair in tensor.users.items()}
         self._leaves: dict[tuple[int, LayerTile, States, Objective], list[Branch]] = {}
         self._known: dict[tuple[str, Span, bool], list[Solution]] = {}
@@ -266,8 +266,8 @@ class TreeSearch:
         states = [[FAR] * len(member.widths) for member in self.layers]
         for tensor in self.shared:
             inside = first <= tensor.first and tensor.last <= last
-            for layer, own in tensor.users.items():
-                states[layer][own] = FAR if not tensor.alike else OPEN if inside else others
+            for layer, number in tensor.users.items():
+                states[layer][number] = FAR if not tensor.alike else OPEN if inside else others
         tiles = tuple(member.whole for member in self.layers[first : last + 1])
         return first, last, tiles, tuple(map(tuple, states[first : last + 1]))
 
@@ -276,9 +276,10 @@ class TreeSearch:
         _, _, tiles, states = self._whole(first, last, others)
         rows = [Row(0.0, 0.0, 0, (), ())]
         for at, (tile, opened) in enumerate(zip(tiles, states, strict=True), first):
-            own = tuple(FAR if state == OPEN else state for state in opened)
+            closed = tuple(FAR if state == OPEN else state for state in opened)
             solutions = [
-                Solution(branch.energy_pj, branch.cycles, 0, Leaf(at, branch)) for branch in self._leaf(at, tile, own)
+                Solution(branch.energy_pj, branch.cycles, 0, Leaf(at, branch))
+                for branch in self._leaf(at, tile, closed)
             ]
             rows = thinned(
                 self.objective,
@@ -343,7 +344,7 @@ class TreeSearch:
         if tensor in fused:
             return fused[tensor]
         first, last, _, states = place
-        state = next((states[at - first][own] for at, own in tensor.users.items() if first <= at <= last), OPEN)
+        state = next((states[at - first][number] for at, number in tensor.users.items() if first <= at <= last), OPEN)
         if state == OPEN or (state > HOME and not tensor.made):
             return None
         return state == HOME
@@ -352,7 +353,7 @@ class TreeSearch:
         """Return the least energy and cycles of a layer, wherever these shared tensors are at home."""
         layer = self.layers[number]
         opened = {tensor.users[number] for tensor in shared if number in tensor.users and tensor.alike}
-        states = tuple(OPEN if own in opened else FAR for own in range(len(layer.widths)))
+        states = tuple(OPEN if t in opened else FAR for t in range(len(layer.widths)))
         if any(layer.windows):
             energy, cycles = self.leasts.of(number, np.array([layer.whole]), states)
             return float(energy[0]), float(cycles[0])
@@ -468,10 +469,10 @@ class TreeSearch:
         first, _, tiles, states = place
         narrowed = [list(state) for state in states[start - first : end - first + 1]]
         for tensor, is_fused in fused.items():
-            for layer, own in tensor.users.items():
+            for layer, number in tensor.users.items():
                 if start <= layer <= end:
                     filled = is_fused and layer == tensor.first and not tensor.made
-                    narrowed[layer - start][own] = tensor.words if filled else HOME if is_fused else FAR
+                    narrowed[layer - start][number] = tensor.words if filled else HOME if is_fused else FAR
         return start, end, tiles[start - first : end - first + 1], tuple(map(tuple, narrowed))
 
     def _within(self, first: int, last: int) -> list[Shared]:
@@ -543,9 +544,9 @@ class TreeSearch:
         """
         first, last, _, states = place
         for layer in range(first, last + 1):
-            for own, state in enumerate(states[layer - first]):
-                if state == FAR and sum(first <= user <= last for user in self.users[layer, own]) == 1:
-                    yield layer, own
+            for tensor, state in enumerate(states[layer - first]):
+                if state == FAR and sum(first <= user <= last for user in self.users[layer, tensor]) == 1:
+                    yield layer, tensor
 
     def _is_open(self, tensor: Shared, place: Span) -> bool:
         first, _, _, states = place
@@ -563,14 +564,14 @@ class TreeSearch:
             homes = tuple(tensor for tensor, is_fused in known.items() if is_fused)
             yield homes, self._narrowed(place, first, last, known)
 
-    def _moves_in(self, first: int, axes: Sequence[Axis], layer: int, own: int) -> bool:
+    def _moves_in(self, first: int, axes: Sequence[Axis], layer: int, tensor: int) -> bool:
         """Return whether a tensor could be kept inside some of the loops at no cost."""
-        moving = self.layers[layer].moving[own] - self.layers[layer].sliding[own]
+        moving = self.layers[layer].moving[tensor] - self.layers[layer].sliding[tensor]
         return any(axis[layer - first] in moving for axis in axes)
 
-    def _slices(self, place: Span, layer: int, own: int) -> int:
+    def _slices(self, place: Span, layer: int, tensor: int) -> int:
         tables = self.layers[layer]
-        return tables.words(own, place[2][layer - place[0]]) * tables.widths[own]
+        return tables.words(tensor, place[2][layer - place[0]]) * tables.widths[tensor]
 
     def _looped(
         self,
@@ -596,9 +597,9 @@ class TreeSearch:
             if self._is_open(tensor, place) and self._has_halo(first, axis, tensor)
         ]
         filled = [list(layer_states) for layer_states in states]
-        for layer, own in kept:
+        for layer, number in kept:
             tile = tiles[layer - first]
-            filled[layer - first][own] = self.layers[layer].filling(own, tile)
+            filled[layer - first][number] = self.layers[layer].filling(number, tile)
         new_states = tuple(map(tuple, filled))
         lasts = uneven or list(axes)
         for sizes, inner in self._tilings(place, axes, new_states, slices):
@@ -612,10 +613,10 @@ class TreeSearch:
                         continue
                     slid = [list(layer_states) for layer_states in new_states]
                     more = 0
-                    for layer, own in sliding:
+                    for layer, number in sliding:
                         at, dimension = layer - first, last_axis[layer - first]
-                        slid[at][own] = self.layers[layer].slid(own, tiles[at][dimension], inner[at], dimension)
-                        more += self.layers[layer].words(own, inner[at]) * self.layers[layer].widths[own]
+                        slid[at][number] = self.layers[layer].slid(number, tiles[at][dimension], inner[at], dimension)
+                        more += self.layers[layer].words(number, inner[at]) * self.layers[layer].widths[number]
                     there: Span = first, last, inner, tuple(map(tuple, slid))
                     for choice in itertools.product((False, True), repeat=len(homed)):
                         self.limits.check()
@@ -666,14 +667,14 @@ class TreeSearch:
         """Return a lower bound on energy and cycles of layers, beside kept slices."""
         first, last, tiles, states = place
         energy, cycles = 0.0, 0.0
-        for at, (tile, own) in enumerate(zip(tiles, states, strict=True), first):
+        for at, (tile, opened) in enumerate(zip(tiles, states, strict=True), first):
             if any(self.layers[at].windows):
-                known = self.leasts.inside(at, tile, (), ((),), own)
+                known = self.leasts.inside(at, tile, (), ((),), opened)
                 energy, cycles = energy + float(known.energy_pj[0]), cycles + float(known.cycles[0])
             else:  # loops inside, shared or not, are those of a nest inside the tile
                 branches = [
                     branch
-                    for closed in self.leasts.closed(at, own)
+                    for closed in self.leasts.closed(at, opened)
                     for branch in self._leaf(at, tile, closed)
                     if branch.slices + slices <= self.capacity
                 ]

@@ -78,8 +78,8 @@ class Optimal:
             instance.outer_traffic.tables.clear()
         # compiles the kernels; a width of 1 below every cost finds nothing
         StagedSearch(instance, -math.inf, 1, lambda: False).run()
-        found = _search(instance, task, run, self.options)
-        return found if merged is None else merged.proposals(found)
+        proposals = _search(instance, task, run, self.options)
+        return proposals if merged is None else merged.proposals(proposals)
 
 
 def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:

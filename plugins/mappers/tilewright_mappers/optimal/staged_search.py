@@ -245,21 +245,21 @@ class StagedSearch:
         """
         self.aims, self.kept_bytes = [], states.numbers.nbytes + states.integers.nbytes
         over, known, row, before = self.over, self.known, self.decisions.count, self.truncation_bound
-        found: list[tuple[Floats, Ints, Ints]] = []
-        while len(found) < PARTS:
+        parts: list[tuple[Floats, Ints, Ints]] = []
+        while len(parts) < PARTS:
             self.truncation_bound = min(before, aims[0] if aims[0] < self.context.cutoff else math.inf)
             self.context = self.context._replace(cutoff=min(self.context.cutoff, self.truncation_bound))
             # ends if truncated states leave no more than the next aim
             self.over, self.known = (over, known) if len(aims) == 1 else (self.soon, aims[1])
-            part = self._outwards(self._part(states, len(found), PARTS), entry, part=True)
+            part = self._outwards(self._part(states, len(parts), PARTS), entry, part=True)
             if len(aims) > 1 and self.truncation_bound <= aims[1]:
                 self.decisions.forget(row)
                 aims = aims[1:]
             else:
-                found.append(part)
+                parts.append(part)
                 row, before = self.decisions.count, self.truncation_bound
         self.over, self.known = over, known
-        bounds, rows, flags = zip(*found, strict=True)
+        bounds, rows, flags = zip(*parts, strict=True)
         return np.concatenate(bounds), np.concatenate(rows), np.concatenate(flags)
 
     def _part(self, states: States, number: int, parts: int) -> States:
