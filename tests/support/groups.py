@@ -67,7 +67,8 @@ def _ends_inside(group: GroupMapping, memory: str) -> Iterator[tuple[str, str, i
     """Yield tensor, layer and outermost storage entry of inputs and final results that a memory does not keep."""
     for tensor, users in group.users.items():
         roles = {group.paths[layer].problem.tensor(own).is_output for layer, own in users.items()}
-        for layer, own in users.items() if roles != {True, False} else ():
+        is_added = len(group.needs[tensor]) > len(users)
+        for layer, own in users.items() if roles != {True, False} and not is_added else ():
             entry = group.paths[layer].keepers(own)[0]
             if group.paths[layer].mapping.entries[entry].target != memory:
                 yield tensor, layer, entry
