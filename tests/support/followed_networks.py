@@ -67,11 +67,11 @@ class Asked:
 
 def asked(workload: Workload) -> dict[Operand, dict[Word, Asked]]:
     """Return what each operand with reads has, word by word."""
-    reads, found = dict[Operand, list[Read]](), dict[Operand, dict[Word, Asked]]()
+    reads, operands = dict[Operand, list[Read]](), dict[Operand, dict[Word, Asked]]()
     for layer, operand, read in workload.edges:
         reads.setdefault((layer, operand), []).append(read)
     for user, every in reads.items():
-        words = found.setdefault(user, {})
+        words = operands.setdefault(user, {})
         rows = [
             [at for at, index in enumerate(read.read or ()) if index.terms.keys() & {*read.whole}] for read in every
         ]
@@ -82,10 +82,10 @@ def asked(workload: Workload) -> dict[Operand, dict[Word, Asked]]:
             for row, made, _ in points:
                 together.setdefault(row, []).append((read.maker, made))
             for row, made, word in points:
-                own = words.setdefault(word, Asked())
-                own.ones.append(((read.maker, made), behind))
-                own.needs |= {*together[row]} if read.whole else {(read.maker, made)}
-    return found
+                what = words.setdefault(word, Asked())
+                what.ones.append(((read.maker, made), behind))
+                what.needs |= {*together[row]} if read.whole else {(read.maker, made)}
+    return operands
 
 
 def _points(read: Read) -> Iterator[tuple[Word, Word, Word]]:
@@ -101,11 +101,13 @@ def _points(read: Read) -> Iterator[tuple[Word, Word, Word]]:
 
 def alone(behind: Mapping[One, Behind]) -> dict[One, Behind]:
     """Return the operators that act on each result of a sum alone."""
-    common = set[str].intersection(*(set(own) for own in behind.values()))
-    cuts = {one: next((at for at, name in enumerate(own) if name in common), len(own)) for one, own in behind.items()}
-    if len({own[cuts[one] :] for one, own in behind.items()}) > 1:
+    common = set[str].intersection(*(set(names) for names in behind.values()))
+    cuts = {
+        one: next((at for at, name in enumerate(names) if name in common), len(names)) for one, names in behind.items()
+    }
+    if len({names[cuts[one] :] for one, names in behind.items()}) > 1:
         return dict(behind)  # in another order: nothing acts on the sum
-    return {one: own[: cuts[one]] for one, own in behind.items()}
+    return {one: names[: cuts[one]] for one, names in behind.items()}
 
 
 Faults = dict[tuple[str, object], str]
@@ -143,11 +145,11 @@ class Stores:
         """Compare the operators of a sum, and of the sums before it, with those that other layers ask for."""
         if len(behind) < 2:
             return
-        own = alone(behind)
-        if self.behind.setdefault(one, own) != own:
-            self.faults.setdefault(("WHAT", who), f"asks for {own}, others for {self.behind[one]}")
+        before_sum = alone(behind)
+        if self.behind.setdefault(one, before_sum) != before_sum:
+            self.faults.setdefault(("WHAT", who), f"asks for {before_sum}, others for {self.behind[one]}")
         if (before := self.inner.get(one)) is not None:
-            self.check(before, {each: own[each] for each in self.content(before)}, who)
+            self.check(before, {other: before_sum[other] for other in self.content(before)}, who)
 
 
 class Execution:
@@ -164,10 +166,10 @@ class Execution:
         self.traces = {name: _trace(group, path, 10**6) for name, path in group.paths.items()}
         self.points = dict[str, np.ndarray[Any, Any]]()
         for name, trace in self.traces.items():
-            own, problem = group.paths[name].problem, workload.layer(name).problem
-            factors = np.zeros((len(own.sizes), len(problem.sizes)), dtype=np.int64)
+            joined, problem = group.paths[name].problem, workload.layer(name).problem
+            factors = np.zeros((len(joined.sizes), len(problem.sizes)), dtype=np.int64)
             for new, (old, factor) in dimensions[name].items():
-                factors[own.dimension_names.index(new), problem.dimension_names.index(old)] = factor
+                factors[joined.dimension_names.index(new), problem.dimension_names.index(old)] = factor
             self.points[name] = trace.points @ factors
             grid = {tuple(point) for point in self.points[name].tolist()}
             if len(grid) < len(trace.points) or grid != {*itertools.product(*map(range, problem.sizes))}:
@@ -180,11 +182,11 @@ class Execution:
 
     def places(self, layer: str, tensor: str) -> dict[Word, Word]:
         """Return the coordinates in the group's tensor -> the network's word of a layer's tensor."""
-        own = self.group.paths[layer].problem
+        problem = self.group.paths[layer].problem
         edge = self.group.edge_of(self.group.paths[layer].names[tensor])
-        starts = (edge.offsets.get(layer) if edge else None) or (0,) * len(own.tensor(tensor).projection)
+        starts = (edge.offsets.get(layer) if edge else None) or (0,) * len(problem.tensor(tensor).projection)
         places = dict[Word, Word]()
-        rows = _rows(self.traces[layer].points, own.projection_matrix(own.tensor(tensor)))
+        rows = _rows(self.traces[layer].points, problem.projection_matrix(problem.tensor(tensor)))
         for place, word in zip(rows, self.words(layer, tensor), strict=True):
             at = tuple(n - start for n, start in zip(place, starts, strict=True))
             if places.setdefault(at, word) != word:
@@ -268,8 +270,8 @@ class Judge:
                         stores.inner[layer, word] = (str(maker), before)
                 self._in_time(run, stores, (layer, output[layer]), None)
         for (layer, operand), users in self.asked.items():
-            found = group.edge_of(group.paths[layer].names[operand]) if layer in output else None
-            maker = group.maker(found.tensor) if found else None
+            edge_read = group.edge_of(group.paths[layer].names[operand]) if layer in output else None
+            maker = group.maker(edge_read.tensor) if edge_read else None
             if maker is not None:
                 told = "edge" if homes[maker] != outer else "edge outside"
                 self.stays[layer, operand] = f"{told}, {how}"
@@ -307,7 +309,7 @@ class Judge:
                 last = (maker, made[place])
                 self.fused["words with addends from outside"] += inside != what.sum
                 stores.agree(last, what, user)
-                stores.check(last, {one: own for one, own in what.ones if one in there}, user)
+                stores.check(last, {one: names for one, names in what.ones if one in there}, user)
 
     def _is_outside(
         self,
@@ -340,9 +342,9 @@ class Judge:
             value = self.workload.layer(user[0]).inputs.get(user[1])
             for place, word in words[user].items():
                 what = self.asked.get(user, {}).get(word)
-                own = (value, word) if what is None else (what.sum, alone(dict(what.ones)))
-                if known.setdefault(place, own) != own:
-                    run.faults.setdefault(("WHAT", user), f"asks for {own} at {place}, others for {known[place]}")
+                content = (value, word) if what is None else (what.sum, alone(dict(what.ones)))
+                if known.setdefault(place, content) != content:
+                    run.faults.setdefault(("WHAT", user), f"asks for {content} at {place}, others for {known[place]}")
                 if what is not None and any(
                     name in run.group.paths and self.order[name] < self.order[user[0]] for name, _ in what.sum
                 ):
@@ -355,14 +357,14 @@ class Judge:
         made = dict[str, dict[Word, tuple[int, int]]]()
         for word in {*run.words(layer, tensor)}:
             needs = {*stores.content((layer, word))[1:]} if users is None else users.get(word, Asked()).needs
-            for maker, own in needs:
+            for maker, needed in needs:
                 if maker not in run.group.paths or self.order[maker] >= self.order[layer]:
                     continue
                 if maker not in made:
                     made[maker] = run.times(maker, self.workload.layer(maker).problem.output.name, layer, last=True)
                     uses[maker] = run.times(layer, tensor, maker, last=users is None)
-                if made[maker][own] >= uses[maker][word]:
-                    run.faults.setdefault(("WHEN", user), f"needs {maker} {own} for {word} before it is whole")
+                if made[maker][needed] >= uses[maker][word]:
+                    run.faults.setdefault(("WHEN", user), f"needs {maker} {needed} for {word} before it is whole")
 
     def _other_uses(self, maker: str) -> Iterator[str]:
         """Yield the uses of a result that state no words."""
@@ -370,7 +372,7 @@ class Judge:
         if layer.returned:
             yield f"the network returns {maker}"
         for other in self.workload.layers:
-            reads = [read for own in other.reads.values() for read in own if read.maker == maker]
+            reads = [read for some in other.reads.values() for read in some if read.maker == maker]
             if any(read.cut for read in reads) or (not reads and maker in (other.after or ())):
                 yield f"{other.name} reads unknown words of {maker}"
         if all(maker not in (other.after or ()) for other in self.workload.layers):
@@ -386,7 +388,7 @@ class Judge:
             for text in self._other_uses(resident.maker):
                 self.faults["WHERE", resident.maker] = f"{text}, and it stays"
             many = False
-            for user in ((name, own) for name, every in resident.operands.items() for own in every):
+            for user in ((name, operand) for name, some in resident.operands.items() for operand in some):
                 self.stays[user] = "whole"
                 for what in self.asked[user].values():
                     for last in [one for one in what.sum if one[0] == resident.maker]:

@@ -146,9 +146,8 @@ class Drawn:
             drawn = [self._side_by_side()]
         drawn += [self._one(), self._one()]
         for reads, kind in drawn:
-            own = _shape(reads)
-            if reads and shape in (None, own):
-                return own, reads, kind
+            if reads and shape in (None, _shape(reads)):
+                return _shape(reads), reads, kind
         return shape or (self.rows, self.columns), [], ""
 
     def _one(self) -> tuple[Reads, str]:
@@ -207,8 +206,8 @@ class Drawn:
     def _tame_sum(self, alike: Sequence[str]) -> tuple[Reads, str]:
         """Return a sum whose last result no layer reads alone, and whose maker seldom reads the other one."""
         last = self._completing(alike)[-1:]
-        own = self.layers[int(last[0][1:])]["reads"] if last else {}
-        known = {read["maker"] for some in own.values() for read in some}
+        operands = self.layers[int(last[0][1:])]["reads"] if last else {}
+        known = {read["maker"] for some in operands.values() for read in some}
         able = [name for name in alike if name not in self.last and [name] < last]
         able = [name for name in able if name not in known or self.random.random() < 0.2]
         if not able:

@@ -71,6 +71,7 @@ def _layers(group: GroupMapping) -> Iterator[FullGroupLayer]:
             dimensions=path.problem.dimensions,
             skipped=run.skipped,
             tensors=tuple(_tensors(group, path, full)),
+            adds=tuple(edge.tensor for edge in group.edges if path.problem.name in edge.added),
             ragged=full.ragged,
             loops=tuple(
                 FullGroupLoop(**dict(loop), layers=below[step.entry])

@@ -89,17 +89,18 @@ def results_of(data: dict[str, Any]) -> set[str]:
 def operate(
     layer: dict[str, Any], at: dict[str, int], made: Counter[tuple[str, tuple[int, ...]]], results: set[str]
 ) -> None:
-    """Execute one operation; padding is zero, and so are words of a result that no layer makes."""
+    """Execute one operation; padding is zero, and so are words of a result that no layer makes. The first one at a word adds other results."""
     value = 1
     for tensor in sorted(layer["tensors"], key=lambda tensor: tensor["role"] == "output"):
-        own = (sum(c * at[name] for name, c in rank["terms"].items()) for rank in tensor["coordinates"])
+        own = tuple(sum(c * at[name] for name, c in rank["terms"].items()) for rank in tensor["coordinates"])
         word = tuple(point - offset for point, offset in zip(own, tensor["offsets"], strict=True))
         there = tensor["existing"] is None or all(
             low <= x <= high for x, (low, high) in zip(word, tensor["existing"], strict=True)
         )
         key = (tensor["group_name"], word)
         if tensor["role"] == "output":
-            made[key] += value if there else 0
+            before = [made[other, own] for other in layer["adds"]] if key not in made else []
+            made[key] += sum(before, value) if there else 0
         else:
             drawn = 0 if tensor["group_name"] in results else Random(str(key)).randint(1, 9)
             value *= made.get(key, drawn) if there else 0
@@ -172,6 +173,15 @@ def test_layers_may_take_several_rows_at_a_step_and_start_late(part: int) -> Non
         data = check(group)
         tiles |= {loop["tile"] for layer in data["layers"] for loop in layer["loops"] if len(loop["layers"]) > 1}
     assert tiles
+
+
+def test_layers_add_results() -> None:
+    groups = (Stack(seed, sums=True).group() for seed in itertools.count())
+    able = (group for group in groups if group is not None and any(edge.added for edge in group.edges))
+    legal = (group for group in able if sum(layer.macs for layer in group.layers) < 1500 and group_legality(group))
+    for group in itertools.islice(legal, 4):
+        adds = [(tensor, layer["name"]) for layer in check(group)["layers"] for tensor in layer["adds"]]
+        assert sorted(adds) == sorted((edge.tensor, name) for edge in group.edges for name in edge.added)
 
 
 def test_padding_is_read_as_zero() -> None:

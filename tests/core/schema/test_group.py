@@ -74,7 +74,7 @@ def test_the_dimension_of_an_axis_is_a_name(name: Any) -> None:
     ("added", "message"),
     [
         (["L1"], "L1 cannot add T1: expected a result of the group, and layers that neither make nor read it"),
-        (["L2", "L2"], "L2 cannot add T1"),
+        (["L2", "L2"], "L2 is listed twice; expected each layer once"),
         (["L9"], "there is no layer L9"),
     ],
 )

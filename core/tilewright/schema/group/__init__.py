@@ -270,7 +270,9 @@ class GroupMapping(Printed, FileModel):
             raise MisplacedError(f"{' and '.join(makers)} make {edge.tensor}; expected one maker", *at, "layers")
         for place, layer in enumerate(edge.added):
             output = self._layer(layer, *at, "added", place).output
-            if not makers or layer in edge.layers or layer in edge.added[:place]:
+            if layer in edge.added[:place]:
+                raise MisplacedError(f"{layer} is listed twice; expected each layer once", *at, "added", place)
+            if not makers or layer in edge.layers:
                 told = f"{layer} cannot add {edge.tensor}: expected a result of the group, and layers that neither make nor read it"
                 raise MisplacedError(told, *at, "added", place)
             ranks.add(len(output.projection))

@@ -57,6 +57,8 @@ class FullGroupLayer(Model):
     """
     tensors: tuple[FullGroupTensor, ...]
     """Tensors of the layer."""
+    adds: tuple[str, ...]
+    """The group's tensors that it adds to its result, word by word."""
     ragged: bool
     """Whether some step is shorter than the others of its loop."""
     loops: tuple[FullGroupLoop, ...]
