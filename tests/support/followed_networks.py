@@ -121,18 +121,17 @@ Faults = dict[tuple[str, object], str]
 class Stores:
     """Sums that are stored, and the operators before them, as the first layer that asks for each tells them.
 
-    `inner`: word of a result -> the word of the result before, which it is added to.
+    `inner`: word of a result -> the words of results that are added to it.
     """
 
-    inner: dict[One, One | None] = field(default_factory=dict)
+    inner: dict[One, list[One]] = field(default_factory=dict)
     sums: dict[One, Counter[One]] = field(default_factory=dict)
     behind: dict[One, dict[One, Behind]] = field(default_factory=dict)
     faults: Faults = field(default_factory=dict)
 
     def content(self, one: One) -> list[One]:
         """Return the results that add up in a stored word, the last first."""
-        before = self.inner.get(one)
-        return [one, *(self.content(before) if before is not None else ())]
+        return [one, *(other for before in self.inner.get(one, ()) for other in self.content(before))]
 
     def agree(self, one: One, what: Asked, who: object) -> None:
         """Compare a sum with that of other layers that read the same word of the last result."""
@@ -148,7 +147,7 @@ class Stores:
         before_sum = alone(behind)
         if self.behind.setdefault(one, before_sum) != before_sum:
             self.faults.setdefault(("WHAT", who), f"asks for {before_sum}, others for {self.behind[one]}")
-        if (before := self.inner.get(one)) is not None:
+        for before in self.inner.get(one, ()):
             self.check(before, {other: before_sum[other] for other in self.content(before)}, who)
 
 
@@ -264,11 +263,12 @@ class Judge:
                 self.fused["added edges"] += 1
                 for place, word in words[layer, output[layer]].items():
                     before = words[str(maker), output[str(maker)]].get(place)
-                    if before is None or (layer, word) in stores.inner:
-                        run.faults["WHAT", layer] = f"has nothing, or two results, to add at {place}"
+                    if before is None:
+                        run.faults["WHAT", layer] = f"has nothing of {edge.tensor} to add at {place}"
                     else:
-                        stores.inner[layer, word] = (str(maker), before)
-                self._in_time(run, stores, (layer, output[layer]), None)
+                        stores.inner.setdefault((layer, word), []).append((str(maker), before))
+        for layer in {layer for edge in group.edges for layer in edge.added}:
+            self._in_time(run, stores, (layer, output[layer]), None)
         for (layer, operand), users in self.asked.items():
             edge_read = group.edge_of(group.paths[layer].names[operand]) if layer in output else None
             maker = group.maker(edge_read.tensor) if edge_read else None
@@ -464,11 +464,13 @@ def followed(workload: Workload, architecture: tw.Architecture, objective: Any, 
         return f"WRONG: {traceback.format_exc()}"
     judge = Judge(fusion)
     faults = judge.follow()
-    for part in fusion.parts:
-        executed = _executed(part.mapping)
-        FUSED[f"parts executed: {executed}"] += 1
-        if not executed.startswith("equal") or not part.report.valid:
-            faults.append(f"{' + '.join(part.layers)}: {executed}")
+    for group in [part.mapping for part in fusion.parts] + [group for group in (fusion.group,) if group is not None]:
+        executed = _executed(group)
+        FUSED[f"{'network' if group is fusion.group else 'part'} executed: {executed}"] += 1
+        if not executed.startswith("equal"):
+            faults.append(f"{group.name}: {executed}")
+    if not fusion.value <= fusion.gain.unfused * (1 + 1e-9) or not (fusion.bound or 0) <= fusion.value:
+        faults.append(f"costs {fusion.value}, unfused {fusion.gain.unfused}, at least {fusion.bound}")
     faults += [f"not searched: {run}" for run in fusion.unsearched]
     if faults:
         return f"WRONG ({len(faults)}): {'; '.join(faults[:3])}"
