@@ -12,7 +12,7 @@ from tilewright.application.api.network_fusion import NetworkFusion
 from tilewright.schema.group import GroupMapping
 
 
-@pytest.mark.parametrize("seed", [17, 37, 52])
+@pytest.mark.parametrize("seed", [17, 37])
 def test_plans_of_random_networks_follow_their_reads(seed: int) -> None:
     """`python -m support.followed_networks 500` follows hundreds."""
     assert "WRONG" not in (told := outcome(seed)), told
