@@ -390,6 +390,12 @@ def _only(
         kept = [renamed.get(name, name) for name in entry.get("keep") or () if users[name].keys() & set(names)]
         return entry | {"keep": kept}
 
+    def within(tree: dict[str, Any]) -> dict[str, Any]:
+        """Return a part of the tree with the names that its shared entries have now. A layer's have its own ones."""
+        if "layer" in tree:
+            return tree
+        return tree | {"entries": [*map(named, tree["entries"])], "branches": [*map(within, tree["branches"])]}
+
     def among(key: str) -> dict[str, dict[str, Any]]:
         """Return the entries of some layers, on each axis that joins several of them."""
         entries = {
@@ -407,7 +413,7 @@ def _only(
             "axes": among("axes"),
             "paces": among("paces"),
             "edges": edges,
-            "tree": part | {"entries": [named(entry) for entry in (*outside, *part["entries"])]},
+            "tree": within(part | {"entries": [*outside, *part["entries"]]}),
             "layers": [layer for layer in data["layers"] if layer["name"] in names],
         }
     )

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from support.products import products
 from support.profiles import first
 from support.tiled_groups import CHAINS, TIMELOOP, Case
 from tilewright.application.run import tiled_network
 from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.network_groups import group_of_layers
 from tilewright.application.run.tiled_network import _apart, _layers, _only
 from tilewright.errors import NotConformableError, Reason
 from tilewright.schema.group import GroupMapping
@@ -138,3 +140,26 @@ def test_runs_that_are_refused_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not fused.parts
     (message,) = fused.messages()
     assert message.startswith("note: no shared loops of expand to project were searched: expand: networks that cost")
+
+
+def test_shared_entries_inside_a_part_have_the_names_of_its_group() -> None:
+    """L1 and L2 keep the result of L0, which is outside: in the group of L1, L2 and L3 it is an operand of L1 alone."""
+    memories = [
+        {"name": name, "read_energy_pj": pj, "write_energy_pj": pj} for name, pj in (("DRAM", 64), ("Buffer", 1))
+    ]
+    clusters = [{"name": memory["name"], "memories": [memory]} for memory in memories]
+    machine = {"name": "small", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
+    network = tw.Workload.model_validate(products(4, (4,) * 5))
+    layers = [layer.name for layer in network.layers]
+    data = group_of_layers(network, layers, tw.Architecture.model_validate(machine)).group.to_data()
+    tree = data["tree"]
+    tree["entries"][0]["keep"] = [name for name in tree["entries"][0]["keep"] if name not in ("L1.C", "L2.C")]
+    tree["entries"].append({"target": "Buffer", "keep": ["L2.C"]})
+    first, *shared, last = tree["branches"]
+    tree["branches"] = [first, {"entries": [{"target": "Buffer", "keep": ["L0.C", "L1.C"]}], "branches": shared}, last]
+    group = GroupMapping.model_validate(data)
+    (alone, _), (part, outside) = _apart(group, tree)
+    assert alone["layer"] == "L0"
+    piece = _only(group, layers[1:], part, outside)
+    assert piece.paths["L1"].mapping.entries[-2].keep == ("A", "C")
+    assert evaluate_group(TIMELOOP, piece).valid
