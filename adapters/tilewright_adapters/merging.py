@@ -40,10 +40,10 @@ def _followed(node: Node) -> Node:
     return Node(inside, node.place, node.tag)
 
 
-def _laid_over(base: dict[str, Node], own: dict[str, Node], deep: bool) -> dict[str, Node]:
-    result = base | own
-    for key in base.keys() & own.keys() if deep else ():
-        below, above = base[key], own[key]
+def _laid_over(base: dict[str, Node], top: dict[str, Node], deep: bool) -> dict[str, Node]:
+    result = base | top
+    for key in base.keys() & top.keys() if deep else ():
+        below, above = base[key], top[key]
         if above.tag == _ALONE:
             continue
         if isinstance(below.value, dict) and isinstance(above.value, dict):

@@ -220,8 +220,8 @@ class _Template:
         environment.globals.update(
             add_to_path=self.add_to_path,
             cwd=lambda: os.path.dirname(self.path),
-            find_path=lambda path: self.found(path)[0],
-            find_paths=self.found,
+            find_path=lambda path: self.paths(path)[0],
+            find_paths=self.paths,
             include=jinja2.pass_context(partial(self.include)),
             include_all=jinja2.pass_context(partial(self.include, several=True)),
             include_text=jinja2.pass_context(partial(self.include_text)),
@@ -269,7 +269,7 @@ class _Template:
             yield piece
 
     def add_to_path(self, path: Any) -> str:
-        self.searched += self.found(path)
+        self.searched += self.paths(path)
         return ""
 
     def path_exists(self, path: Any) -> bool:
@@ -278,7 +278,7 @@ class _Template:
     def setenv(self, name: Any, value: Any) -> str:
         raise InputError(f"setenv('{name}', ...) is not supported: environment variables can change Timeloop's results")
 
-    def found(self, path: Any) -> list[str]:
+    def paths(self, path: Any) -> list[str]:
         """Return files and folders of that name. Raises InputError."""
         names = path if isinstance(path, list) else [path]
         result: list[str] = []
@@ -319,11 +319,11 @@ class _Template:
 
     def include_text(self, context: Context, path: Any, **given: Any) -> str:
         """Return the text of included files."""
-        return "\n".join(self.included_text(file, self._known(context, given)) for file in self.found(path))
+        return "\n".join(self.included_text(file, self._known(context, given)) for file in self.paths(path))
 
     def include(self, context: Context, path: Any, keys: Any = "", several: bool = False, **given: Any) -> str:
         """Return a tag that represents an included document."""
-        paths = self.found(path)
+        paths = self.paths(path)
         if len(paths) > 1 and not several:
             raise InputError(f"include finds {len(paths)} files called {path}", hint="use include_all")
         result = self.renderer.result
@@ -346,8 +346,10 @@ class _Template:
             return self.values
         if not given.pop("inherit_parse_data", True):
             return self.values | given
-        own = {name: value for name, value in context.get_all().items() if not callable(value) and name[:1] != "_"}
-        return self.values | own | given
+        variables = {
+            name: value for name, value in context.get_all().items() if not callable(value) and name[:1] != "_"
+        }
+        return self.values | variables | given
 
     def _named(self, path: str) -> str:
         """Return a path for messages, relative like the including file's."""

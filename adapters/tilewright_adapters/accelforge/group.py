@@ -128,10 +128,10 @@ class _Tree:
                 for name in below:
                     inner[name][variable] = size
         parts = [self.part(inside, branch, inner) for branch, inside in _branches(nodes[-1])]
-        own = {name: size for name, size in sizes.items() if set(below) <= self.axes.get(name, {}).keys()}
+        extents = {name: size for name, size in sizes.items() if set(below) <= self.axes.get(name, {}).keys()}
         named = [self._named(name) for name in tensors]
         renamed = [_renamed(block, {name: self._named(name) for name in tensors}) for block in blocks]
-        return Part(entries=entries_of(own, named, renamed), branches=tuple(parts))
+        return Part(entries=entries_of(extents, named, renamed), branches=tuple(parts))
 
     def _common(self, below: Sequence[str], tiles: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
         """Return the variables of these einsums, with the sizes of those that have one."""

@@ -234,14 +234,16 @@ def workload(
     """
     shape, einsums = dict[str, str](), list[dict[str, Any]]()
     for problem in problems:
-        own, roles = names[problem.name], dict[str, list[str]](input=[], weight=[], output=[])
+        words, roles = names[problem.name], dict[str, list[str]](input=[], weight=[], output=[])
         for tensor in problem.tensors:
-            roles[tensor.role].append(own.tensor[tensor.name])
+            roles[tensor.role].append(words.tensor[tensor.name])
         for name, size in problem.dimensions.items():
-            shape[own.dimension[name]] = f"0 <= {own.dimension[name]} < {size}"
-        accesses = [_access(tensor, own, (ranks or {}).get((problem.name, tensor.name))) for tensor in problem.tensors]
+            shape[words.dimension[name]] = f"0 <= {words.dimension[name]} < {size}"
+        accesses = [
+            _access(tensor, words, (ranks or {}).get((problem.name, tensor.name))) for tensor in problem.tensors
+        ]
         renames = {role: " | ".join(tensors) or "Nothing" for role, tensors in roles.items()}
-        einsums.append({"name": own.einsum, "tensor_accesses": accesses, "renames": renames})
+        einsums.append({"name": words.einsum, "tensor_accesses": accesses, "renames": renames})
     return {"iteration_space_shape": shape, "bits_per_value": {"All": bits}, "einsums": einsums}
 
 
@@ -440,8 +442,8 @@ def _memory(
         data["bits_per_value"] = wide
     elif memory.word_bits != bits:
         data["bits_per_value"] = {"All": memory.word_bits}
-    for (way, own), energy in zip(memory.bandwidths, (memory.read_energy_pj, memory.write_energy_pj), strict=True):
-        words = memory.shared_bandwidth_words_per_cycle if _takes_turns(memory) else own
+    for (way, rate), energy in zip(memory.bandwidths, (memory.read_energy_pj, memory.write_energy_pj), strict=True):
+        words = memory.shared_bandwidth_words_per_cycle if _takes_turns(memory) else rate
         action = {
             "name": way,
             "energy": _joules(energy),

@@ -85,15 +85,15 @@ def _inexpressible(group: GroupMapping) -> Iterator[Reason]:
         for path in group.paths.values():
             for entry in path.mapping.entries:
                 if entry.target == cluster.name and unrolls(entry):
-                    for own, name in path.names.items():
-                        sent.setdefault(name, set()).add(own in entry.unicast)
+                    for operand, name in path.names.items():
+                        sent.setdefault(name, set()).add(operand in entry.unicast)
         mixed = [name for name, ways in sent.items() if len(ways) > 1]
         if mixed:
             text = f"{', '.join(mixed)}: multicast differs between unrollings; AccelForge has one set per fanout"
             yield reason("unicast", cluster.name, text)
     for memory in group.architecture.memories:
         for name, users in group.users.items():
-            uses = [group.paths[layer].problem.tensor(own) for layer, own in users.items()]
+            uses = [group.paths[layer].problem.tensor(tensor) for layer, tensor in users.items()]
             if not _has_roles(memory) and len({memory.may_hold(tensor) for tensor in uses}) > 1:
                 text = f"it may hold {name} of some layers only; AccelForge has one tensor: use roles, or rename it"
                 yield reason("holds", memory.name, text)
@@ -163,10 +163,10 @@ class _Tree:
         """Tensor of the group -> its name in the files: the edge's, or the layer's own where no other tensor has it."""
         users = self.group.users
         shared = {edge.tensor for edge in self.group.edges}
-        own = {name: name if name in shared else next(iter(users[name].values())) for name in users}
-        count = Counter(own.values())
-        alone = {name for name, word in own.items() if name in shared or (count[word] == 1 and is_free(word))}
-        words = {name: word if name in alone else name for name, word in own.items()}
+        labels = {name: name if name in shared else next(iter(users[name].values())) for name in users}
+        count = Counter(labels.values())
+        alone = {name for name, word in labels.items() if name in shared or (count[word] == 1 and is_free(word))}
+        words = {name: word if name in alone else name for name, word in labels.items()}
         return tensor_names({name: re.sub(r"\W", "_", word) for name, word in words.items()})
 
     @cached_property
@@ -175,21 +175,21 @@ class _Tree:
         joined = self._joined()
         wanted = dict[tuple[str, str], str]()
         for first, members in joined.items():
-            axes = [axis for axis, own in self.group.axes.items() if own.get(first[0]) == first[1]]
+            axes = [axis for axis, dims in self.group.axes.items() if dims.get(first[0]) == first[1]]
             wanted[first] = re.sub(r"\W", "_", axes[0] if axes and len(members) > 1 else first[1])
         count = Counter(word.lower() for word in wanted.values())
         for (layer, dimension), word in wanted.items():
             if count[word.lower()] > 1:
                 wanted[layer, dimension] = re.sub(r"\W", "_", f"{word}_{layer}")
-        found = variables(wanted, self.tensors.values())
-        variable = {pair: found[first] for first, members in joined.items() for pair in members}
+        labels = variables(wanted, self.tensors.values())
+        variable = {pair: labels[first] for first, members in joined.items() for pair in members}
         layers = [problem.name for problem in self.problems]
         words = [re.sub(r"\W", "_", layer) for layer in layers]
         good = len(set(words)) == len(words) and all(map(is_einsum, words))
         return {
             problem.name: Names(
                 words[number] if good else f"Einsum{number}",
-                {own: self.tensors[name] for own, name in self.group.paths[problem.name].names.items()},
+                {tensor: self.tensors[name] for tensor, name in self.group.paths[problem.name].names.items()},
                 {name: variable[problem.name, name] for name in problem.dimensions},
             )
             for number, problem in enumerate(self.problems)
@@ -202,7 +202,7 @@ class _Tree:
         """
         size = {(problem.name, at): count for problem in self.problems for at, count in problem.dimensions.items()}
         classes = {pair: [pair] for pair in size}
-        links = [[(layer, at) for layer, at in own.items()] for own in self.group.axes.values()]
+        links = [[(layer, at) for layer, at in dims.items()] for dims in self.group.axes.values()]
         for users in self.group.users.values():
             uses = [
                 (problem.name, problem.tensor(users[problem.name]))
@@ -230,9 +230,9 @@ class _Tree:
         """(Layer, tensor) -> names of its ranks, which all layers have in common."""
         first, ranks = dict[str, list[str]](), dict[tuple[str, str], list[str]]()
         for problem in self.problems:
-            for own, name in self.group.paths[problem.name].names.items():
-                first.setdefault(name, list(access_ranks(problem.tensor(own), self.names[problem.name])))
-                ranks[problem.name, own] = first[name]
+            for tensor, name in self.group.paths[problem.name].names.items():
+                first.setdefault(name, list(access_ranks(problem.tensor(tensor), self.names[problem.name])))
+                ranks[problem.name, tensor] = first[name]
         return ranks
 
     def may(self, memory: Memory) -> str:
@@ -250,7 +250,7 @@ class _Tree:
         for path in self.group.paths.values():
             for entry in path.mapping.entries:
                 if entry.target == cluster.name and unrolls(entry):
-                    sent |= {self.names[path.problem.name].tensor[own]: None for own in entry.unicast}
+                    sent |= {self.names[path.problem.name].tensor[tensor]: None for tensor in entry.unicast}
         if cluster.fanout.multicast and cluster.fanout.reduction and not sent:
             return None
         return shared_roles(cluster) if not sent else f"({shared_roles(cluster)}) - ({' | '.join(sent)})"
@@ -258,8 +258,8 @@ class _Tree:
     def _uses(self) -> Iterator[tuple[str, Tensor]]:
         """Yield the tensors of the group, each as its first layer uses it."""
         for name, users in self.group.users.items():
-            layer, own = next(iter(users.items()))
-            yield name, self.group.paths[layer].problem.tensor(own)
+            layer, tensor = next(iter(users.items()))
+            yield name, self.group.paths[layer].problem.tensor(tensor)
 
     def nodes(self, part: Part, place: Place) -> Iterator[Node]:
         """Yield the nodes of a part of the tree."""
@@ -281,7 +281,7 @@ class _Tree:
             kept = list[Kept]()
             for said in entry.keep or ():
                 name = said if part.layer is None else path.names[said]
-                users = {at: own for at, own in self.group.users[name].items() if at in below}
+                users = {at: tensor for at, tensor in self.group.users[name].items() if at in below}
                 kept.append(self._kept(name, users, (place, number), entry.target))
             temporal, spatial = list[tuple[str, int]](), list[tuple[str, int]]()
             for _, dimension, tile, unrolled in _loops(self.group, part, place, number):
@@ -290,9 +290,9 @@ class _Tree:
 
     def _kept(self, name: str, users: dict[str, str], at: tuple[Place, int], target: str) -> Kept:
         moving, stays = set[str](), False
-        for layer, own in users.items():
+        for layer, operand in users.items():
             path = self.group.paths[layer]
-            tensor = path.problem.tensor(own)
+            tensor = path.problem.tensor(operand)
             moving |= {self.names[layer].dimension[dimension] for dimension in tensor.dimensions}
             stays |= any(tuple(rank.terms.values()) != (1,) for rank in tensor.projection)
             stays |= ends_with_sequence(self.group, name, path, path.places.index(at))

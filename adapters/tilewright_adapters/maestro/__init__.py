@@ -52,14 +52,14 @@ class MaestroAdapter:
         """
         paths = files_of(files, SUFFIXES, "MAESTRO")
         beside = [path for path in paths if path.suffix in (".yaml", ".yml")]  # MAESTRO's own files end in .m
-        own = [path for path in paths if path not in beside]
-        if beside and not own and self.options.dataflow is None:
+        rest = [path for path in paths if path not in beside]
+        if beside and not rest and self.options.dataflow is None:
             raise InputError(
                 "not a file of MAESTRO",
                 location=Location(str(beside[0])),
                 hint="a mapping file begins with the word Network",
             )
-        plain = self._read(own)
+        plain = self._read(rest)
         if not beside:
             return plain
         inputs, document = sidecar.read(beside[0], *TOOL, needed=list(sidecar.PARTS))

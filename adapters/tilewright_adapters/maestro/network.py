@@ -194,7 +194,7 @@ class NetworkReader:
             self.bare[draft.name] = self.words.place
             return ((),), ()
         self.applied.setdefault(words.source, []).append(draft.name)
-        own, self.words = self.words, words
+        outer, self.words = self.words, words
         words.position = 0
         try:
             words.expect("Dataflow")
@@ -202,7 +202,7 @@ class NetworkReader:
             if words.next:
                 raise words.error(f"found '{words.next}' after the dataflow; expected the end of the file")
         finally:
-            self.words = own
+            self.words = outer
         return dataflow
 
     def _finish(self, draft: _Draft) -> None:

@@ -81,7 +81,7 @@ class TimeloopAdapter:
     def read(self, documents: Sequence[Document], warnings: Sequence[str] = ()) -> InputSet:
         """Read documents like `parse`; `warnings` come first among its warnings. Raises InputError."""
         sections = Sections.of(documents, self.options.dense, self.options.set, warnings, self.options.one_energy)
-        ours = sections.found.pop(OURS, None)
+        ours = sections.parts.pop(OURS, None)
         plain = replace(_read(sections), objective=sections.objective)
         if ours is None:
             return plain
@@ -163,7 +163,7 @@ def _read_back(files: dict[str, str]) -> InputSet:
 
 
 def _read(sections: Sections) -> InputSet:
-    documents, warnings = sections.found, sections.warnings
+    documents, warnings = sections.parts, sections.warnings
     if not documents:
         raise InputError("no architecture, problem or mapping in these files", hint="give Timeloop's files")
     problem, tree = _problem(sections), _tree(sections)
@@ -215,25 +215,25 @@ def _origin(sections: Sections, problem: Problem | None) -> Origin | None:
     """Return the place of the problem, with its name there."""
     if problem is None:
         return None
-    section = sections.found["problem"]
+    section = sections.parts["problem"]
     return Origin.at(section.document.locate(section.path), problem.name)
 
 
 def _problem(sections: Sections) -> Problem | None:
-    if "problem" not in sections.found:
+    if "problem" not in sections.parts:
         return None
-    with sections.found["problem"].checked():
-        return read_problem(sections.found["problem"], sections)
+    with sections.parts["problem"].checked():
+        return read_problem(sections.parts["problem"], sections)
 
 
 def _is_v4(sections: Sections) -> bool:
-    section = sections.found.get("architecture")
+    section = sections.parts.get("architecture")
     return section is not None and "nodes" in section.fields("architecture")
 
 
 def _tree(sections: Sections) -> Nodes | None:
     """Return the architecture, of any version."""
-    section = sections.found.get("architecture")
+    section = sections.parts.get("architecture")
     if section is None:
         return None
     if _is_v4(sections):
@@ -244,11 +244,11 @@ def _tree(sections: Sections) -> Nodes | None:
 def _architecture(
     tree: Nodes, sections: Sections, problem: Problem | None, directives: Directives | None, warnings: list[str]
 ) -> Architecture:
-    energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
+    energies = read_energies(sections.parts["ERT"]) if "ERT" in sections.parts else None
     if energies is not None and sections.one_energy:
         energies = one_for_all(energies)
     unrolled = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
-    areas = stated_areas(tree.levels) | (read_areas(sections.found["ART"]) if "ART" in sections.found else {})
+    areas = stated_areas(tree.levels) | (read_areas(sections.parts["ART"]) if "ART" in sections.parts else {})
     records = None
     if energies is None and components.asked():
         told = components.estimates(tree.levels)

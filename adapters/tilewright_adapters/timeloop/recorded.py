@@ -135,14 +135,14 @@ class _Comparison:
         ours = next(level for level in self.ours.levels if level.name == theirs.name)
         causes: dict[str, Causes] = {}
         for name, counts in theirs.tensors.items():
-            own = ours.tensors[name]
-            dense, own_dense = _dense(counts), _dense(own)
+            result = ours.tensors[name]
+            dense, dense_result = _dense(counts), _dense(result)
             reasons: dict[str, Causes] = {}
             for figure in COUNTS:
-                recorded, counted = getattr(dense, figure), getattr(own_dense, figure)
+                recorded, counted = getattr(dense, figure), getattr(dense_result, figure)
                 if recorded is None or counted is None:
                     continue
-                why = () if recorded == counted else self._why_counted(theirs.name, name, figure, dense, own_dense)
+                why = () if recorded == counted else self._why_counted(theirs.name, name, figure, dense, dense_result)
                 reasons[figure] = why
                 causes[name] = _joined(causes.get(name, ()), why)
                 told = f"dense_{figure}" if self.both_sparse and figure in ACCESSES else figure
@@ -152,7 +152,7 @@ class _Comparison:
                 f"{name} in {theirs.name}" in told and told.endswith("[no_instance]") for told in self.ours.warnings
             )
             printed = self._printed(theirs.name, name)
-            for figure, recorded, counted in _sparse_figures(counts, own, printed) if self.both_sparse else ():
+            for figure, recorded, counted in _sparse_figures(counts, result, printed) if self.both_sparse else ():
                 same = recorded == counted or (figure == "average_instances" and abs(recorded - counted) <= 0.0051)
                 why = () if same else next((reasons[access] for access in ACCESSES if access in figure), None)
                 if not same and not why:
@@ -171,10 +171,10 @@ class _Comparison:
                 causes[name] = _joined(causes[name], why)
                 yield RecordedFigure(theirs.name, name, figure, recorded, counted, same, why or ())
             if self.both_sparse:
-                why = self._why_sparse_energy(theirs.name, name, counts, own, causes[name])
+                why = self._why_sparse_energy(theirs.name, name, counts, result, causes[name])
             else:
                 why = self._why_energy(theirs.name, name, dense, causes[name])
-            yield _energy(theirs.name, name, "energy_pj", counts.energy_pj, own.energy_pj, 3, why)
+            yield _energy(theirs.name, name, "energy_pj", counts.energy_pj, result.energy_pj, 3, why)
         if theirs.leakage_pj or ours.leakage_pj:
             yield _energy(theirs.name, None, "leakage_pj", theirs.leakage_pj, ours.leakage_pj, 1, None)
         same = theirs.cycles == ours.cycles

@@ -186,8 +186,8 @@ def moved(memory: Memory, tensor: Tensor, counts: TensorCounts) -> tuple[int, in
     data = _data(counts)[:2].sum(axis=0) * memory.slices_of(tensor)
     bits = _bits(memory, tensor, counts)[:2].sum(axis=0)
     read, written = (
-        math.ceil(int(words + own // memory.word_bits * memory.slices_per_word) * spread)
-        for words, own in ((data[0], bits[0]), (data[1:].sum(), bits[1:].sum()))
+        math.ceil(int(words + metadata // memory.word_bits * memory.slices_per_word) * spread)
+        for words, metadata in ((data[0], bits[0]), (data[1:].sum(), bits[1:].sum()))
     )
     return read, written
 
@@ -215,8 +215,8 @@ def _bits(memory: Memory, tensor: Tensor, counts: TensorCounts) -> NDArray[np.in
     spec = None if memory.sparse is None else memory.sparse.format_of(tensor)
     if spec is None or counts.sparse is None or memory.sparse is None or not counts.sparse.metadata:
         return bits_moved  # without ranks: of version 2, whose metadata take no bandwidth
-    for rank, own in zip(counts.sparse.metadata, spec.ranks, strict=True):
-        for pieces, bits in zip((rank.metadata, rank.payload), memory.sparse.metadata.bits_of(own), strict=True):
+    for rank, form in zip(counts.sparse.metadata, spec.ranks, strict=True):
+        for pieces, bits in zip((rank.metadata, rank.payload), memory.sparse.metadata.bits_of(form), strict=True):
             bits_moved += bits * np.array([_row(count) for count in (pieces.actual, pieces.gated, pieces.skipped)])
     return bits_moved
 

@@ -33,7 +33,7 @@ Sizes = dict[str, int]
 class _Sections:
     """Parts of all files, with their locations."""
 
-    found: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
     places: dict[str, Document] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
@@ -43,10 +43,10 @@ class _Sections:
             value = getattr(file, part)
             if value is None:
                 continue
-            if part in self.found:
+            if part in self.parts:
                 first = self.places[part].locate((part,))
                 raise InputError(f"{part} is repeated; the first is at {first}", location=document.locate((part,)))
-            self.found[part], self.places[part] = value, document
+            self.parts[part], self.places[part] = value, document
 
     def at(self, *path: str | int) -> AbstractContextManager[None]:
         """Return a context that converts errors to InputError at this location."""
@@ -58,7 +58,7 @@ def read_files(files: Sequence[Path]) -> InputSet:
     sections = _Sections()
     for path in files_of(files, YAML_SUFFIXES, "Union"):
         sections.add(path)
-    documents, warnings = sections.found, list[str]()
+    documents, warnings = sections.parts, list[str]()
     if not documents:
         raise InputError("no problem, architecture or mapping in these files")
     problem = architecture = mapping = None
@@ -222,7 +222,7 @@ def _architecture(data: Any) -> Architecture:
 
 def _mapping(sections: _Sections, problem: Problem, architecture: Architecture, rows: _Rows) -> Mapping:
     entries: list[Entry] = []
-    for number, given in enumerate(sections.found["mapping"]):
+    for number, given in enumerate(sections.parts["mapping"]):
         with sections.at("mapping", number):
             _known("cluster", [given.target_cluster], architecture.cluster_index)
             _known("tensor", [*(given.keep or ()), *given.unicast], problem.tensor_names)

@@ -33,8 +33,8 @@ def problem_text(problem: Problem) -> str:
 
 def architecture_text(architecture: Architecture) -> str:
     """Return the architecture as in Figure 5(b)."""
-    own = {"name", "source", "clock_ghz", "technology_nm"}
-    data = architecture.model_dump(mode="json", exclude_defaults=True, include=own)
+    fields = {"name", "source", "clock_ghz", "technology_nm"}
+    data = architecture.model_dump(mode="json", exclude_defaults=True, include=fields)
     data["clusters"] = [_cluster(cluster) for cluster in architecture.clusters]
     data["compute"] = architecture.compute.model_dump(mode="json", exclude_defaults=True)
     return dump_yaml({"architecture": data})

@@ -321,11 +321,11 @@ def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> 
                 order[placed] = letter
                 placed += 1
         sizes = offsets = tiles
-        for each in range(len(letters.pairs)):
-            letter, window = letters.pairs[each, 0], letters.pairs[each, 1]
-            this, stride = unpack_bits(1 << letter), letters.strides[letter]
-            sizes = np.where(this, (tile[letter] - 1) * stride + tile[window], sizes)
-            offsets = np.where(this, tile[window] if pair == window else tile[letter] * stride, offsets)
+        for row in range(len(letters.pairs)):
+            letter, window = letters.pairs[row, 0], letters.pairs[row, 1]
+            mask, stride = unpack_bits(1 << letter), letters.strides[letter]
+            sizes = np.where(mask, (tile[letter] - 1) * stride + tile[window], sizes)
+            offsets = np.where(mask, tile[window] if pair == window else tile[letter] * stride, offsets)
         table.size[level][:] = sizes
         table.offset[level][:] = offsets
 

@@ -153,18 +153,18 @@ def fill_in(letters: Letters, table: Table) -> None:
     sizes = offsets = load8(letters.sizes)  # sizes and offsets of the enclosing level
     for level in range(table.levels[0]):
         order, size, offset = table.order[level], table.size[level], table.offset[level]
-        own, have = 0, 0
-        while own < count and order[own] != NOWHERE:
-            have |= 1 << order[own]
-            own += 1
+        length, have = 0, 0
+        while length < count and order[length] != NOWHERE:
+            have |= 1 << order[length]
+            length += 1
         if level == 0:
             for letter in range(count):
                 if not have >> letter & 1:
-                    order[own] = letter
-                    own += 1
+                    order[length] = letter
+                    length += 1
         else:
-            missing = count - own
-            for place in range(own - 1, -1, -1):
+            missing = count - length
+            for place in range(length - 1, -1, -1):
                 order[place + missing] = order[place]
             for place in range(count):
                 letter = table.order[level - 1, place]

@@ -334,9 +334,9 @@ def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor], warnings: l
             continue
         if "name" not in parts or "class" not in parts:
             raise item.error("a component needs 'name' and 'class'")
-        own = _attributes(parts, attributes)
+        values = _attributes(parts, attributes)
         name, times = _ranged(parts["name"])
-        yield _level(item, name, parts["class"].text("a class"), count * times, attributes | own)
+        yield _level(item, name, parts["class"].text("a class"), count * times, attributes | values)
     inside = fields["subtree"].items("subtree") if "subtree" in fields else []
     if len(inside) > 1:
         raise inside[1].error("a container has two inner containers; Timeloop's levels are a chain")
@@ -354,7 +354,7 @@ def _attributes(fields: Mapping[str, Cursor], inherited: Mapping[str, Cursor]) -
 
 
 def computed(
-    own: dict[str, Cursor], inherited: Mapping[str, Cursor], values: Mapping[str, object]
+    attributes: dict[str, Cursor], inherited: Mapping[str, Cursor], values: Mapping[str, object]
 ) -> dict[str, Cursor]:
     """Return attributes with expressions evaluated.
 
@@ -362,8 +362,8 @@ def computed(
     The name of the attribute itself means that of the containers: `datawidth: datawidth`.
     """
     outside = {**values, **{name: cursor.value for name, cursor in inherited.items()}}
-    result = dict(own)
-    for _ in own:  # an attribute may use one that follows it
+    result = dict(attributes)
+    for _ in attributes:  # an attribute may use one that follows it
         before = {name: cursor.value for name, cursor in result.items()}
         for name, cursor in result.items():
             others = outside | {key: field.value for key, field in result.items() if key != name}
@@ -397,13 +397,13 @@ def _flat(section: Cursor, fields: dict[str, Cursor]) -> Iterator[Component]:
     if "arithmetic" not in fields:
         raise section.error("the architecture has no 'arithmetic'")
     for item in reversed(fields["storage"].items("storage")):
-        own = item.fields("a storage level")
-        name = own.pop("name").text("a name") if "name" in own else f"L{item.path[-1]}"
-        dram = "technology" in own and own["technology"].value == "DRAM"
-        yield _level(item, name, "DRAM" if dram else "SRAM", None, own)
-    own = fields["arithmetic"].fields("arithmetic")
-    name = own.pop("name").text("a name") if "name" in own else "MAC"
-    yield _level(fields["arithmetic"], name, "mac", None, own)
+        parts = item.fields("a storage level")
+        name = parts.pop("name").text("a name") if "name" in parts else f"L{item.path[-1]}"
+        dram = "technology" in parts and parts["technology"].value == "DRAM"
+        yield _level(item, name, "DRAM" if dram else "SRAM", None, parts)
+    parts = fields["arithmetic"].fields("arithmetic")
+    name = parts.pop("name").text("a name") if "name" in parts else "MAC"
+    yield _level(fields["arithmetic"], name, "mac", None, parts)
 
 
 def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mapping[str, Cursor]) -> Component:

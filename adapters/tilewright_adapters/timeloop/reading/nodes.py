@@ -156,9 +156,9 @@ class _Walk:
         sparse = fields.get("sparse_optimizations")
         if sparse is not None and sparse.value and not self.sections.dense:
             self.sections.sparse_nodes.append((name, sparse))
-        own = self.attributes(fields)
+        attributes = self.attributes(fields)
         x, y = self.mesh
-        yield Component(name, fields["class"].text("a class"), node, {**self.inherited, **own}, x * y, (x, y))
+        yield Component(name, fields["class"].text("a class"), node, {**self.inherited, **attributes}, x * y, (x, y))
         self.rule(name, fields, spatial_too=not unrolling)
 
     def fields(self, node: Cursor, kind: str) -> dict[str, Cursor]:

@@ -80,7 +80,7 @@ def _place(cursor: Cursor) -> str:
 def lists(sections: Sections, notes: Notes) -> Iterator[Cursor]:
     """Yield the lists of constraints, from every section that some version uses. Raises InputError."""
     for name in CONSTRAINTS:
-        section = sections.found.get(name)
+        section = sections.parts.get(name)
         if section is None or not section.value:
             continue
         if isinstance(section.value, list):
@@ -113,16 +113,16 @@ def rules_in(section: Cursor, tree: Nodes) -> Iterator[ParsedDirective]:
         if target is None:
             raise item.error("the constraint has no 'target'")
         for inner in fields["constraints"].items("constraints") if "constraints" in fields else [item]:
-            own = inner.fields("a constraint")
+            parts = inner.fields("a constraint")
             for word in ("target", "name"):
-                own.pop(word, None)
-            if "attributes" in own:
-                own |= own.pop("attributes").fields("attributes")
-            if "type" not in own:
+                parts.pop(word, None)
+            if "attributes" in parts:
+                parts |= parts.pop("attributes").fields("attributes")
+            if "type" not in parts:
                 raise inner.error("the constraint has no 'type'")
-            kind = _KINDS[own.pop("type").choice("constraint type", _KINDS)]
+            kind = _KINDS[parts.pop("type").choice("constraint type", _KINDS)]
             elsewhere = tree.unrolled_at.get(str(target.value)) if kind == "spatial" else None
-            yield ParsedDirective(inner, elsewhere or level_of(target, tree), kind, own, is_rule=True)
+            yield ParsedDirective(inner, elsewhere or level_of(target, tree), kind, parts, is_rule=True)
 
 
 def level_of(target: Cursor, tree: Nodes) -> str:

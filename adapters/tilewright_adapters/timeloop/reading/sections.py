@@ -92,7 +92,7 @@ def _is_silent(name: str) -> bool:
 class Sections:
     """Sections by name, and warnings about omitted ones."""
 
-    found: dict[str, Cursor] = field(default_factory=dict)
+    parts: dict[str, Cursor] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     dense: bool = False
     """Whether sparse content is omitted."""
@@ -127,7 +127,7 @@ class Sections:
 
     def variables(self) -> dict[str, object]:
         """Return the variables in order, so that one may use earlier ones. Raises InputError."""
-        section = self.found.get("variables")
+        section = self.parts.get("variables")
         if section is None or not section.value:
             return dict(self.given)
         parts = section.items("variables") if isinstance(section.value, list) else [section]
@@ -168,9 +168,9 @@ class Sections:
             raise cursor.error(
                 f"Timeloop has no section '{key}'{suggestion(key, known)}", hint=f"known: {', '.join(known)}"
             )
-        first = self.found.get(_SECTIONS[key])
+        first = self.parts.get(_SECTIONS[key])
         if first is None or not first.value:  # Timeloop writes empty sections, and repeats equal ones in several files
-            self.found[_SECTIONS[key]] = cursor
+            self.parts[_SECTIONS[key]] = cursor
         elif cursor.value and cursor.value != first.value:
             raise cursor.error(f"{key} is repeated; the first is at {first.document.locate(first.path)}")
 

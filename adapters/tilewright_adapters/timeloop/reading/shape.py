@@ -59,7 +59,7 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
             f"{len(section.value)} problems in a list, as in LoopTree; only one is supported",
             hint="give one, as a mapping with shape and instance",
         )
-    fields, separate = section.fields("problem"), sections.found.get("shape")
+    fields, separate = section.fields("problem"), sections.parts.get("shape")
     if "ops" in fields and "io" in fields:
         raise section.error(
             "this is a TileFlow problem: operations that are fused, with io and ops; only one operation is supported",

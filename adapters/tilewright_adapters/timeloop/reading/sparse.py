@@ -90,13 +90,13 @@ def read_densities(given: Mapping[str, Cursor], tensors: Sequence[str], sections
     Raises:
         InputError: a density is invalid.
     """
-    common, own = given.get("commonDensity"), given.get("densities")
+    common, section = given.get("commonDensity"), given.get("densities")
     if common is not None and common.value is not None:
-        if own is not None and own.value:
-            raise own.error("'densities' and 'commonDensity' are both given; give one")
+        if section is not None and section.value:
+            raise section.error("'densities' and 'commonDensity' are both given; give one")
         return dict.fromkeys(tensors, _density(common, "commonDensity", sections))
     densities: dict[str, Density] = {}
-    for cursor in own.fields("densities").values() if own is not None and own.value else ():
+    for cursor in section.fields("densities").values() if section is not None and section.value else ():
         name = str(cursor.path[-1])
         if name in tensors:
             densities[name] = _density(cursor, f"density of {name}", sections)
@@ -260,7 +260,7 @@ class _Reader:
     def _listed(self) -> Iterator[tuple[str, Cursor]]:
         """Yield every target with its level: those of nodes, then those of the section."""
         yield from self.sections.sparse_nodes
-        section = self.sections.found.get("sparse_optimizations")
+        section = self.sections.parts.get("sparse_optimizations")
         if section is None or not section.value:
             return
         fields = section.fields("sparse_optimizations")

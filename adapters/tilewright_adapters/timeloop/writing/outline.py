@@ -358,14 +358,14 @@ def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list
 def _order(nest: Nest, mapping: Mapping, group: list[int]) -> None:
     """Set the permutations: the mapping's if they agree; else loops of one iteration are outermost."""
     dims = mapping.dimension_names
-    own = [mapping.entries[i] for i in group if mapping.entries[i].keep is None]
+    entries = [mapping.entries[i] for i in group if mapping.entries[i].keep is None]
     loops = [loop.dimension for loop in nest.temporal]
-    given = own[0].temporal_order if own else dims
+    given = entries[0].temporal_order if entries else dims
     order = given if [d for d in given if d in loops] == loops else (*(d for d in dims if d not in loops), *loops)
     nest.temporal_permutation = order[::-1]
     x, y = ([loop.dimension for loop in axis][::-1] for axis in (nest.x, nest.y))
     nest.spatial_permutation = (*x, *y, *(d for d in dims if d not in x and d not in y))
-    for entry in own:
+    for entry in entries:
         inward = entry.spatial_order[::-1] if entry.spatial_order else ()
         if [d for d in inward if d in x or d in y] == [*x, *y]:
             nest.spatial_permutation = inward
