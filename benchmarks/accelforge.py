@@ -278,12 +278,12 @@ def main() -> None:
         evaluator = model.bind(space.problem, space.architecture)
         row = [machine, layer, objective, f"{theirs:.4g}", f"{their_seconds:g}"]
         for spaces in ((space,), arrangements(space))[: 1 + given.uneven]:
-            tasks = [Task(each, Objective.named(objective)) for each in spaces]
+            tasks = [Task(part, Objective.named(objective)) for part in spaces]
             search(mapper, tasks[0], evaluator, Budget(evaluations=1))  # compiles
             started = time.process_time()
-            found = search_union(mapper, tasks, evaluator, Budget(seconds=given.seconds))
-            seconds, proved = time.process_time() - started, found.gap is not None and found.gap < 1e-8
-            row += f"{found.value:.4g}", f"{found.value / theirs:.4f}", "yes" if proved else "no", f"{seconds:.2f}"
+            result = search_union(mapper, tasks, evaluator, Budget(seconds=given.seconds))
+            seconds, proved = time.process_time() - started, result.gap is not None and result.gap < 1e-8
+            row += f"{result.value:.4g}", f"{result.value / theirs:.4f}", "yes" if proved else "no", f"{seconds:.2f}"
         write(row)
         sys.stdout.flush()
 

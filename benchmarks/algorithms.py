@@ -48,12 +48,12 @@ def best(name: str, algorithm: str, rate: float, alone: bool, **budget: Any) -> 
     if alone:
         first = tw.map(problem, arch, constraints=NO_CONSTRAINTS, algorithms=algorithm, evaluations=1, progress=False)
         every = list(one_per_axis(first.layers[0].problem))
-    found = []
+    results = []
     for constraints in every:
         report = tw.map(problem, arch, constraints=constraints, algorithms=algorithm, progress=False, **budget)
         if report.edp is not None:
-            found.append((report.layers[0], report.edp))
-    return min(found, key=lambda each: each[0].edp or 0)
+            results.append((report.layers[0], report.edp))
+    return min(results, key=lambda pair: pair[0].edp or 0)
 
 
 def partition(layer: MappedLayer) -> str:

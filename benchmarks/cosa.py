@@ -39,11 +39,11 @@ FORMS = ("head", "isca")
 
 def ratios(layer: CosaLayer, evaluator: Evaluator, result: Result) -> dict[str, float]:
     """Ours over the authors', by form; nan where theirs is invalid."""
-    found = {}
+    values = {}
     for form in FORMS:
         costs = evaluator.evaluate_batch(layer.mapping(form, layer.space))
-        found[form] = result.value / float(costs.edp[0]) if costs.valid[0] else math.nan
-    return found
+        values[form] = result.value / float(costs.edp[0]) if costs.valid[0] else math.nan
+    return values
 
 
 def on_mesh(layer: CosaLayer, words_per_cycle: float, options: dict[str, str], seconds: float) -> str:
@@ -56,14 +56,14 @@ def on_mesh(layer: CosaLayer, words_per_cycle: float, options: dict[str, str], s
     space, registry = MapSpace.of(layer.problem, architecture, rules=None), installed()
     evaluator = registry.make(CostModelSpec, "timeloop").bind(layer.problem, architecture)
     plain = registry.make(CostModelSpec, "timeloop").bind(layer.problem, meshed(layer.space.architecture, None))
-    task, rng, found = Task(space), np.random.default_rng(0), list[tuple[float, int, int]]()
-    while len(found) < DRAWN:
+    task, rng, rows = Task(space), np.random.default_rng(0), list[tuple[float, int, int]]()
+    while len(rows) < DRAWN:
         batch = space.sample(rng, 4096).batch()
         valid = np.flatnonzero(plain.evaluate_batch(batch).valid)
-        for mapping in batch.take(valid[: DRAWN - len(found)]):
+        for mapping in batch.take(valid[: DRAWN - len(rows)]):
             loads = evaluator.explain(mapping).meshes[0].loads.values()
-            found.append((Cosa(CosaOptions()).figures(task, mapping)["traffic"], sum(loads), max(loads)))
-    ranks = np.array(found).argsort(axis=0).argsort(axis=0)
+            rows.append((Cosa(CosaOptions()).figures(task, mapping)["traffic"], sum(loads), max(loads)))
+    ranks = np.array(rows).argsort(axis=0).argsort(axis=0)
     hops, busiest = (float(np.corrcoef(ranks[:, 0], ranks[:, other])[0, 1]) for other in (1, 2))
     result = search(registry.make(MapperSpec, "cosa", options), task, evaluator, Budget(seconds=seconds))
     assert result.best is not None
@@ -84,7 +84,7 @@ def in_dram(layer: CosaLayer, options: dict[str, str], seconds: float) -> dict[s
     plain = layer.space.architecture
     changes: dict[str, object] = {f"{memory.name}.timing": {"prefetch": "next"} for memory in plain.memories[1:]}
     slow = plain.replace(changes | {f"{plain.memories[0].name}.timing": DRAM})
-    registry, found = installed(), dict[str, tuple[int, int]]()
+    registry, cycles = installed(), dict[str, tuple[int, int]]()
     counting, waiting = (
         registry.make(CostModelSpec, name).bind(layer.problem, hardware)
         for name, hardware in (("timeloop", plain), ("pipelined", slow))
@@ -96,8 +96,8 @@ def in_dram(layer: CosaLayer, options: dict[str, str], seconds: float) -> dict[s
         ).best
         assert best is not None
         reports = [model.explain(best) for model in (counting, waiting)]
-        found[name] = reports[0].cycles or 0, reports[1].cycles or 0
-    return found
+        cycles[name] = reports[0].cycles or 0, reports[1].cycles or 0
+    return cycles
 
 
 def meshed(architecture: Architecture, words_per_cycle: float | None) -> Architecture:
@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--dram", action="store_true", help="cycles with a DRAM of rows, beside those of other mappers")
     given = parser.parse_args()
     registry, rows, most = installed(), [], 0.0
-    options = dict(each.split("=", 1) for each in given.option)
+    options = dict(option.split("=", 1) for option in given.option)
     if given.dram:
         told = [in_dram(layer, options, given.seconds) for layer in layers() if _named(layer, given.names)]
         for number, what in enumerate(("timeloop", "with DRAM's rows")):

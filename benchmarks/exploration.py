@@ -54,7 +54,7 @@ def distance(exact: tw.ExplorationReport, other: tw.ExplorationReport) -> float:
 
 def searches(report: tw.ExplorationReport) -> int:
     """Return the number of mappings that the searches of their own machine found."""
-    return sum(found.shared_from is None for point in report.found for _, found in point.layers)
+    return sum(result.shared_from is None for point in report.found for _, result in point.layers)
 
 
 def main() -> None:

@@ -67,9 +67,9 @@ def measure(path: Path, seconds: float) -> None:
                 writer.writerows([COLUMNS, row] if new else [row])
 
 
-def _ratio(found: dict[str, dict[str, str]], factors: str) -> float:
+def _ratio(rows: dict[str, dict[str, str]], factors: str) -> float:
     """Return the EDP of one kind of factors over that of perfect ones."""
-    return float(found[factors]["edp"]) / float(found["perfect"]["edp"])
+    return float(rows[factors]["edp"]) / float(rows["perfect"]["edp"])
 
 
 def _chosen(name: str, layer: str) -> str:
@@ -85,19 +85,19 @@ def report(path: Path) -> str:
     pairs: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for row in rows_of(path):
         pairs.setdefault((row["layer"], row["machine"]), {})[row["factors"]] = row
-    whole = {key: found for key, found in pairs.items() if len(found) == len(FACTORS)}
+    whole = {key: rows for key, rows in pairs.items() if len(rows) == len(FACTORS)}
     lines = ["| layer | machine | ragged EDP / perfect EDP | gap, ragged | CPU s, perfect | CPU s, ragged |"]
     lines += ["| --- | --- | ---: | ---: | ---: | ---: |"]
-    for (layer, machine), found in sorted(whole.items()):
-        gap = 100 * float(found["ragged"]["gap"] or 1)
-        seconds = [found[factors]["cpu_seconds"] for factors in FACTORS]
-        cells = [layer, machine, f"{_ratio(found, 'ragged'):.3f}", f"{gap:.1f} %", *seconds]
+    for (layer, machine), kinds in sorted(whole.items()):
+        gap = 100 * float(kinds["ragged"]["gap"] or 1)
+        seconds = [kinds[factors]["cpu_seconds"] for factors in FACTORS]
+        cells = [layer, machine, f"{_ratio(kinds, 'ragged'):.3f}", f"{gap:.1f} %", *seconds]
         lines.append(f"| {' | '.join(cells)} |")
     for name in ("perfect", "as needed", "ragged") if whole else ():
         chosen = {key: _chosen(name, key[0]) for key in whole}
-        ratio = statistics.geometric_mean(_ratio(found, chosen[key]) for key, found in whole.items())
-        cpu = sum(float(found[chosen[key]]["cpu_seconds"]) for key, found in whole.items())
-        proved = sum(float(found[chosen[key]]["gap"] or 1) < 1e-8 for key, found in whole.items())
+        ratio = statistics.geometric_mean(_ratio(rows, chosen[key]) for key, rows in whole.items())
+        cpu = sum(float(rows[chosen[key]]["cpu_seconds"]) for key, rows in whole.items())
+        proved = sum(float(rows[chosen[key]]["gap"] or 1) < 1e-8 for key, rows in whole.items())
         lines.append(
             f"{name}: {len(whole)} pairs, {proved} proved, EDP {ratio:.3f} by geometric mean, {cpu:.0f} CPU seconds in all"
         )

@@ -82,12 +82,12 @@ def searched(seconds: float) -> tuple[tw.FusionReport, float]:
 def lines_of(report: tw.FusionReport) -> Lines:
     """Return the words of all cores by FFM's conventions; MainMemory's count at the global buffer."""
     words = defaultdict[tuple[str, str, str], list[float]](lambda: [0.0, 0.0])
-    for each in report.fused.accesses:
-        tensor = each.tensor.rpartition(".")[2]
-        reads, writes = each.reads.total, each.fills.total + each.updates.total
-        _add(words, str(each.layer), each.level, tensor, reads, writes)
-        if each.level == "LocalBuffer" and each.updates.total:
-            _add(words, str(each.layer), each.level, tensor, writes - reads, 0)
+    for access in report.fused.accesses:
+        tensor = access.tensor.rpartition(".")[2]
+        reads, writes = access.reads.total, access.fills.total + access.updates.total
+        _add(words, str(access.layer), access.level, tensor, reads, writes)
+        if access.level == "LocalBuffer" and access.updates.total:
+            _add(words, str(access.layer), access.level, tensor, writes - reads, 0)
     assert report.units is not None, "the group has a vector layer"
     for vector in report.units.vectors:
         for part in vector.parts:
@@ -126,9 +126,9 @@ def compared(report: tw.FusionReport) -> tuple[str, float]:
     rows, sums = list[list[object]](), [0.0, 0.0]
     for key in [*there, *(key for key in here if key not in there)]:
         words = there.get(key, (0, 0)), here.get(key, (0, 0))
-        energies = [millijoules(key[1], each) for each in words]
+        energies = [millijoules(key[1], pair) for pair in words]
         sums = [total + energy for total, energy in zip(sums, energies, strict=True)]
-        moved = (f"{each / 2**20:.0f}" for pair in words for each in pair)
+        moved = (f"{count / 2**20:.0f}" for pair in words for count in pair)
         rows.append([*key, *moved, *(f"{energy:.4f}" for energy in energies), f"{energies[1] - energies[0]:+.4f}"])
     compute = CORES * (report.fused.compute_energy_pj or 0.0) * 1e-9
     rows.append(["", "MAC", "", *[""] * 4, f"{compute:.4f}", f"{compute:.4f}", "+0.0000"])

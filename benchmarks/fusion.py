@@ -109,10 +109,10 @@ def reasons(name: str, arch: str, objective: str, limit: float | None) -> None:
         fused = tw.fuse_network(name, one, **options)
         unfused = min(unfused, fused.gain.unfused) if one is machine else unfused
         sharing = {at for part in fused.parts for at in range(part.first, part.last + 1)}
-        own = [cost.layer.report for at, cost in enumerate(fused.costs) if at not in sharing and cost.layer]
+        alone = [cost.layer.report for at, cost in enumerate(fused.costs) if at not in sharing and cost.layer]
         words = sum(
             counts.reads
-            for report in [*(part.report for part in fused.parts), *own]
+            for report in [*(part.report for part in fused.parts), *alone]
             if report is not None
             for level in report.levels
             if level.name == near.name

@@ -75,7 +75,7 @@ def space_of(row: Row) -> MapSpace:
     )
 
 
-def found(row: Row, objective: str, mapper: str = "optimal", seconds: float | None = None) -> tuple[Result, float]:
+def solution(row: Row, objective: str, mapper: str = "optimal", seconds: float | None = None) -> tuple[Result, float]:
     """Return the result of a search and its CPU seconds."""
     space, model = space_of(row), installed().make(CostModelSpec, "timeloop", {"link_transfers": False})
     evaluator, chosen = model.bind(space.problem, space.architecture), installed().make(MapperSpec, mapper)
@@ -98,7 +98,9 @@ def compared(rows: list[Row], seconds: float | None) -> str:
     groups = defaultdict[tuple[str, str], list[tuple[float, ...]]](list)
     for row in rows:
         energy, edp = theirs(row)
-        (by_edp, edp_time), (by_energy, energy_time) = (found(row, name, seconds=seconds) for name in ("edp", "energy"))
+        (by_edp, edp_time), (by_energy, energy_time) = (
+            solution(row, name, seconds=seconds) for name in ("edp", "energy")
+        )
         proved = sum(result.proved == "yes" for result in (by_edp, by_energy))
         cells = by_edp.value / edp, by_energy.value / energy, edp_time, energy_time, proved
         kind = {"score": "attention", "context": "attention", "lm_head": "lm_head"}.get(row["gemm"], "projections")
@@ -109,7 +111,7 @@ def compared(rows: list[Row], seconds: float | None) -> str:
         edps, energies, *times, proofs = zip(*some, strict=True)
         lines.append(
             [*key, len(some), f"{min(edps):.6f}", f"{max(edps):.6f}", f"{min(energies):.4f}", f"{max(energies):.4f}"]
-            + [f"{sum(proofs):.0f} of {2 * len(some)}", *(f"{sum(each) / len(each):.2f}" for each in times)]
+            + [f"{sum(proofs):.0f} of {2 * len(some)}", *(f"{sum(column) / len(column):.2f}" for column in times)]
         )
     columns = (
         "machine|products|number|EDP / GOMA's, least|most|energy / GOMA's, least|most|proved|CPU s, EDP|CPU s, energy"
@@ -122,7 +124,7 @@ def rivals(rows: list[Row], names: list[str], seconds: float) -> str:
     ratios = defaultdict[str, dict[str, list[float]]](lambda: defaultdict(list))
     for row in rows:
         for name in names:
-            ratio = found(row, "edp", name, seconds)[0].value / theirs(row)[1]
+            ratio = solution(row, "edp", name, seconds)[0].value / theirs(row)[1]
             ratios[name][row["machine"]].append(ratio)
             print(*row.values(), name, f"{ratio:.4g}", flush=True)
     machines = list(dict.fromkeys(row["machine"] for row in rows))
@@ -159,7 +161,7 @@ def main() -> None:
     if given.rivals:
         text, mark = rivals(rows, given.rivals.split(","), given.seconds or 10), "rivals"
     else:
-        found(rows[0], "edp")  # compiles
+        solution(rows[0], "edp")  # compiles
         text, mark = compared(rows, given.seconds), "optima"
     print(text)
     if given.write:

@@ -22,10 +22,10 @@ PLACE = re.compile(r"(?<=<!-- grid -->\n)(.*?)(?=\n<!-- end of grid -->)", re.DO
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="replace the table in docs/mappers.md")
-    given, found = parser.parse_args(), table()
-    print(found)
+    given, text = parser.parse_args(), table()
+    print(text)
     if given.write:
-        MANUAL.write_text(PLACE.sub(lambda _: found, MANUAL.read_text()))
+        MANUAL.write_text(PLACE.sub(lambda _: text, MANUAL.read_text()))
 
 
 if __name__ == "__main__":

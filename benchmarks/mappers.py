@@ -104,7 +104,7 @@ class Row:
             "float": float,
             "bool": lambda text: text == "True",
         }
-        return cls(**{each.name: kinds[str(each.type)](data[each.name]) for each in fields(cls)})
+        return cls(**{field.name: kinds[str(field.type)](data[field.name]) for field in fields(cls)})
 
 
 def spaces(quick: bool) -> Iterator[tuple[str, str, str, MapSpace]]:
@@ -175,15 +175,15 @@ def recorded(where: tuple[str, str, str], evaluator: Evaluator) -> Row | None:
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     from support.recorded.searches import factorflow, sunstone
 
-    for each in (*factorflow(), *sunstone()):
-        if (each.workload, each.layer, each.architecture) == where:
-            costs = evaluator.evaluate_batch(each.mapping)
+    for record in (*factorflow(), *sunstone()):
+        if (record.workload, record.layer, record.architecture) == where:
+            costs = evaluator.evaluate_batch(record.mapping)
             if not costs.valid[0]:
                 return None
             edp, energy, cycles = float(costs.edp[0]), float(costs.energy_pj[0]), float(costs.cycles[0])
-            seconds, count = each.cpu_seconds, each.evaluations
+            seconds, count = record.cpu_seconds, record.evaluations
             return Row(
-                *where, each.tool + RECORDED, 0, math.inf, True, edp, energy, cycles, 0.0, count, count, seconds, seconds,
+                *where, record.tool + RECORDED, 0, math.inf, True, edp, energy, cycles, 0.0, count, count, seconds, seconds,
                 "recorded", "", f"{seconds}/{count}/{edp:.10g}",
             )  # fmt: skip
     return None
@@ -199,7 +199,7 @@ def load(path: Path) -> list[Row]:
     rows = []
     with path.open(newline="", encoding="utf-8") as file:
         for data in csv.DictReader(file):
-            if all(data.get(each.name) is not None for each in fields(Row)):
+            if all(data.get(field.name) is not None for field in fields(Row)):
                 rows.append(Row.read(data))
     return rows
 
@@ -208,7 +208,7 @@ def save(path: Path, rows: Sequence[Row]) -> None:
     """Write all rows, so that the file is whole at any time."""
     part = path.with_suffix(".part")
     with part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [each.name for each in fields(Row)])
+        writer = csv.DictWriter(file, [field.name for field in fields(Row)])
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
     part.replace(path)
@@ -322,7 +322,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
                 max(distances, default=math.nan),
             )  # fmt: skip
         )
-    return sorted(result, key=lambda each: (-each.found / each.spaces, each.ratio))
+    return sorted(result, key=lambda row: (-row.found / row.spaces, row.ratio))
 
 
 def table(summaries: Sequence[Summary]) -> str:
@@ -332,11 +332,11 @@ def table(summaries: Sequence[Summary]) -> str:
         "| optimum known | optimum found | x optimum | farthest |",
         "| --- |" + " ---: |" * 13,
     ]
-    for each in summaries:
+    for row in summaries:
         lines.append(
-            f"| {each.mapper} | {each.spaces} | {each.found} | {each.best} | {each.ratio:.3f} | {each.worst:.2f} "
-            f"| {each.seconds:.2f} | {each.evaluated:,.0f} | {each.near} | {each.seconds_to_near:.2f} "
-            f"| {each.proved} | {each.optimal} | {each.distance:.3f} | {each.farthest:.2f} |"
+            f"| {row.mapper} | {row.spaces} | {row.found} | {row.best} | {row.ratio:.3f} | {row.worst:.2f} "
+            f"| {row.seconds:.2f} | {row.evaluated:,.0f} | {row.near} | {row.seconds_to_near:.2f} "
+            f"| {row.proved} | {row.optimal} | {row.distance:.3f} | {row.farthest:.2f} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -344,7 +344,7 @@ def table(summaries: Sequence[Summary]) -> str:
 def side_by_side(rows: Sequence[Row]) -> str:
     """Per space the EDP over the best known, as Markdown: one column per mapper."""
     best = best_known(rows)
-    mappers = [each.mapper for each in summarise(rows)]
+    mappers = [summary.mapper for summary in summarise(rows)]
     cells: dict[tuple[tuple[str, str, str], str], float] = {}
     for row in rows:
         cells[row.space, row.mapper] = min(cells.get((row.space, row.mapper), math.inf), row.edp)
@@ -359,7 +359,7 @@ def side_by_side(rows: Sequence[Row]) -> str:
 def beside(rows: Sequence[Row]) -> str:
     """Where another tool's mapping is recorded: EDP over its EDP, and CPU seconds until as good, beside its own."""
     theirs = {row.space: row for row in rows if row.mapper.endswith(RECORDED)}
-    mappers = [each.mapper for each in summarise(rows) if not each.mapper.endswith(RECORDED)]
+    mappers = [summary.mapper for summary in summarise(rows) if not summary.mapper.endswith(RECORDED)]
     lines = [
         "| space | recorded | EDP, pJ x cycles | CPU s | "
         + " | ".join(f"{name}: EDP, CPU s" for name in mappers)
@@ -370,7 +370,7 @@ def beside(rows: Sequence[Row]) -> str:
         cells = []
         for mapper in mappers:
             mine = min(
-                (each for each in rows if (each.space, each.mapper) == (space, mapper)), key=lambda each: each.edp
+                (other for other in rows if (other.space, other.mapper) == (space, mapper)), key=lambda other: other.edp
             )
             soon = seconds_to(mine, row.edp * (1 + 1e-9))
             cells.append(f"{mine.edp / row.edp:.3f}, " + (f"{soon:.2f}" if math.isfinite(soon) else "never"))
@@ -387,7 +387,7 @@ def plot(rows: Sequence[Row], folder: Path) -> None:
     from matplotlib import pyplot
 
     best = best_known(rows)
-    names = [each.mapper for each in summarise(rows) if not each.mapper.endswith(RECORDED)]
+    names = [row.mapper for row in summarise(rows) if not row.mapper.endswith(RECORDED)]
     mine = {name: [row for row in rows if row.mapper == name] for name in names}
     colours = {name: pyplot.colormaps["tab20"](index % 20) for index, name in enumerate(names)}
     times = np.geomspace(1e-2, max(row.cpu_seconds for row in rows if not row.mapper.endswith(RECORDED)) + 1e-2, 200)
@@ -434,7 +434,7 @@ def report(rows: Sequence[Row], folder: Path) -> None:
 
 
 def main() -> None:
-    names = [each.spec.name for each in installed().of_kind(MapperSpec) if each.spec.name not in LEFT_OUT]
+    names = [plugin.spec.name for plugin in installed().of_kind(MapperSpec) if plugin.spec.name not in LEFT_OUT]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=Path("mapper-benchmark"), help="folder of the results")
     parser.add_argument("--quick", action="store_true", help="seven layers, and 2 seconds per search")

@@ -34,7 +34,7 @@ FIGURES = ("training_mappings", "training_cpu_seconds", "training_error", "searc
 OTHERS = ("random", "random_fitting", "random_with_training", "quickflow")
 
 
-def found(space: MapSpace, mapper: str, seed: int, evaluations: int | None = None) -> Result:
+def result(space: MapSpace, mapper: str, seed: int, evaluations: int | None = None) -> Result:
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     return search(installed().make(MapperSpec, mapper), Task(space), evaluator, Budget(evaluations), seed=seed)
 
@@ -53,7 +53,7 @@ def best_fitting(space: MapSpace, seed: int, count: int) -> float:
 
 def row(layer: str, architecture: str, space: MapSpace, seed: int) -> dict[str, Any]:
     """Return the EDP of all searches of one space, and the figures of `mindmappings`."""
-    learned = found(space, "mindmappings", seed)
+    learned = result(space, "mindmappings", seed)
     training = int(learned.figures["training_mappings"])
     return {
         "layer": layer,
@@ -61,10 +61,10 @@ def row(layer: str, architecture: str, space: MapSpace, seed: int) -> dict[str, 
         "seed": seed,
         "evaluations": learned.evaluated,
         "mindmappings": learned.value,
-        "random": found(space, "random", seed, learned.evaluated).value,
+        "random": result(space, "random", seed, learned.evaluated).value,
         "random_fitting": best_fitting(space, seed, learned.evaluated),
-        "random_with_training": found(space, "random", seed, learned.evaluated + training).value,
-        "quickflow": found(space, "quickflow", seed).value,
+        "random_with_training": result(space, "random", seed, learned.evaluated + training).value,
+        "quickflow": result(space, "quickflow", seed).value,
         **{name: learned.figures[name] for name in FIGURES},
     }
 
@@ -73,16 +73,18 @@ def summary(rows: list[dict[str, Any]]) -> str:
     """Return the median EDP of every layer over the seeds, and geometric means of their ratios."""
     lines = ["layer architecture mindmappings " + " ".join(f"/{name}" for name in OTHERS)]
     ratios: dict[str, list[float]] = {name: [] for name in OTHERS}
-    for key in dict.fromkeys((each["layer"], each["architecture"]) for each in rows):
-        same = [each for each in rows if (each["layer"], each["architecture"]) == key]
-        median = {name: statistics.median(each[name] for each in same) for name in ("mindmappings", *OTHERS)}
+    for key in dict.fromkeys((record["layer"], record["architecture"]) for record in rows):
+        same = [record for record in rows if (record["layer"], record["architecture"]) == key]
+        median = {name: statistics.median(record[name] for record in same) for name in ("mindmappings", *OTHERS)}
         for name in OTHERS:
             ratios[name].append(median["mindmappings"] / median[name])
         shown = " ".join(f"{ratios[name][-1]:.3f}" for name in OTHERS)
         lines.append(f"{' '.join(key)} {median['mindmappings']:.4g} {shown}")
-    for name, each in ratios.items():
-        mean = math.exp(math.fsum(map(math.log, each)) / len(each))
-        lines.append(f"over {name}: {mean:.3f} (geometric mean), lower on {sum(r < 1 for r in each)} of {len(each)}")
+    for name, values in ratios.items():
+        mean = math.exp(math.fsum(map(math.log, values)) / len(values))
+        lines.append(
+            f"over {name}: {mean:.3f} (geometric mean), lower on {sum(r < 1 for r in values)} of {len(values)}"
+        )
     return "\n".join(lines)
 
 

@@ -41,7 +41,8 @@ def group(machine: str, workload: str) -> dict[str, Any]:
 
     def product(name: str, end: str, operands: dict[str, str], result: str) -> dict[str, Any]:
         tensors = [
-            {"name": each, "role": role, "projection": ["H", *axes]} for (each, role, axes) in _named(operands, result)
+            {"name": tensor, "role": role, "projection": ["H", *axes]}
+            for (tensor, role, axes) in _named(operands, result)
         ]
         return {"name": name, "dimensions": {"H": heads, "T": tokens, "S": tokens, end: width}, "tensors": tensors}
 
@@ -85,7 +86,7 @@ def group(machine: str, workload: str) -> dict[str, Any]:
 def _named(operands: dict[str, str], result: str) -> list[tuple[str, str, str]]:
     roles = zip(operands.items(), ("input", "weight"), strict=True)
     name, axes = result.split()
-    return [*((each, role, places) for (each, places), role in roles), (name, "output", axes)]
+    return [*((tensor, role, places) for (tensor, places), role in roles), (name, "output", axes)]
 
 
 def row(machine: str, workload: str, seconds: float) -> list[str]:
@@ -96,9 +97,11 @@ def row(machine: str, workload: str, seconds: float) -> list[str]:
         path.write_text(yaml.safe_dump(group(machine, workload), sort_keys=False), encoding="utf-8")
         for objective, scale in (("energy", 1e-9), ("cycles", 1e-6)):
             started = time.process_time()
-            found = tw.fuse(path, objective=objective, seconds=seconds, model_options={"link_transfers": False})  # type: ignore[arg-type]
-            before, after = (report.of(found.objective) or 0 for report in (found.unfused, found.fused))
-            gap = "yes" if found.proved else "no" if found.gap in (None, math.inf) else f"gap {100 * found.gap:.3g} %"
+            fusion = tw.fuse(path, objective=objective, seconds=seconds, model_options={"link_transfers": False})  # type: ignore[arg-type]
+            before, after = (report.of(fusion.objective) or 0 for report in (fusion.unfused, fusion.fused))
+            gap = (
+                "yes" if fusion.proved else "no" if fusion.gap in (None, math.inf) else f"gap {100 * fusion.gap:.3g} %"
+            )
             cells += [f"{before * scale:.4g}", f"{after * scale:.4g}", f"{100 * (1 - after / before):.1f}", gap]
             cells.append(f"{time.process_time() - started:.1f}")
     return cells

@@ -46,9 +46,9 @@ def main() -> None:
     seconds: list[float] = []
     gaps: dict[tuple[str, str, bool], list[float]] = {}
     layers = [
-        (workload, each.layers[0], each.problem)
+        (workload, layer.layers[0], layer.problem)
         for workload in arguments.workloads.split(",")
-        for each in tw.load(workload, "workload").distinct()[:: arguments.every]
+        for layer in tw.load(workload, "workload").distinct()[:: arguments.every]
     ]
     for constraints in (arguments.constraints,) if arguments.constraints else ("default", "none"):
         for workload, name, problem in layers:

@@ -127,7 +127,7 @@ def deep(sizes: tuple[int, ...]) -> Architecture:
         memory = {"name": f"L{len(sizes) - level}", "read_energy_pj": energy, "write_energy_pj": energy}
         memories.append(memory | {"capacity_words": words})
     memories[0]["read_bandwidth_words_per_cycle"] = memories[0]["write_bandwidth_words_per_cycle"] = 16
-    clusters: list[dict[str, object]] = [{"name": f"C{n}", "memories": [each]} for n, each in enumerate(memories)]
+    clusters: list[dict[str, object]] = [{"name": f"C{n}", "memories": [item]} for n, item in enumerate(memories)]
     clusters[-2]["fanout"] = {"size": 16, "axis": "X"}
     clusters.insert(-1, {"name": "Column", "fanout": {"size": 16, "axis": "Y"}})
     name = f"deep_{len(memories)}"

@@ -130,7 +130,7 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
     best = drawn.take(np.argsort(first.edp)[:256])
     near, _ = space.neighbours(best)
     near = near.take(slice(0, BATCH))
-    found = search(installed().make(MapperSpec, "random"), Task(space), evaluator, Budget(seconds=seconds))
+    result = search(installed().make(MapperSpec, "random"), Task(space), evaluator, Budget(seconds=seconds))
     singles = [good[index] for index in range(40)]
     work: dict[str, Work] = {
         "drawn": (partial(costs, drawn), BATCH),
@@ -149,7 +149,7 @@ def figures(space: MapSpace, model: str, seconds: float) -> dict[str, float]:
             "NoC drawn": (partial(costly, drawn), BATCH),
             "NoC valid": (partial(costly, good), BATCH),
         }
-    row = rates(work, seconds) | {"search": found.evaluated / found.cpu_seconds}
+    row = rates(work, seconds) | {"search": result.evaluated / result.cpu_seconds}
     if model == "timeloop":
         row["its share"] = row["its valid"] / row["valid"]
         row["NoC share"] = min(row[f"NoC {which}"] / row[which] for which in ("drawn", "valid"))
@@ -175,7 +175,7 @@ def sparse_figures(layer: str, name: str, seconds: float) -> dict[str, float]:
     plain = architecture.with_memories(lambda memory: memory.model_copy(update={"sparse": None}))
     plain = plain.model_copy(update={"compute": plain.compute.model_copy(update={"sparse": None})})
     bind = installed().make(CostModelSpec, "timeloop").bind
-    sparse, dense = (asked(bind(problem, each)) for each in (architecture, plain))
+    sparse, dense = (asked(bind(problem, hardware)) for hardware in (architecture, plain))
     drawn = tw.space(problem, architecture).sample(np.random.default_rng(1), BATCH)
     good = drawn.take(np.resize(np.flatnonzero(sparse(drawn).valid), BATCH))
     row = rates({"valid": (partial(sparse, good), BATCH), "dense": (partial(dense, good), BATCH)}, seconds)

@@ -44,7 +44,7 @@ def layers(quick: bool) -> Iterator[tuple[str, str, Problem]]:
             yield workload, distinct.layers[0], distinct.problem
 
 
-def found(problem: Problem, architecture: str, mapper: str, factors: str, seconds: float | None) -> Result:
+def result(problem: Problem, architecture: str, mapper: str, factors: str, seconds: float | None) -> Result:
     """What the mapper finds; `seconds` of CPU time."""
     registry, space = installed(), tw.space(problem, arch=architecture, factors=factors)
     evaluator = registry.make(CostModelSpec, "timeloop").bind(problem, space.architecture)
@@ -54,8 +54,8 @@ def found(problem: Problem, architecture: str, mapper: str, factors: str, second
 
 def measured(workload: str, layer: str, problem: Problem, architecture: str, mapper: str) -> dict[str, str]:
     """One row."""
-    perfect = found(problem, architecture, mapper, "perfect", None)
-    ragged = found(problem, architecture, mapper, "ragged", 2 * perfect.cpu_seconds)
+    perfect = result(problem, architecture, mapper, "perfect", None)
+    ragged = result(problem, architecture, mapper, "ragged", 2 * perfect.cpu_seconds)
     figures = (perfect.value, ragged.value, perfect.cpu_seconds, ragged.cpu_seconds)
     words = (workload, layer, architecture, mapper, *(f"{figure:.6g}" for figure in figures))
     return dict(zip(FIELDS, words, strict=True))

@@ -46,11 +46,11 @@ def measured(name: str, accelerator: str, inputs: InputSet, seconds: float) -> d
     spaces = {"even": [space], "uneven": arrangements(space), "ragged": [ragged], "both": arrangements(ragged)}
     started = time.process_time()
     for kind, some in spaces.items():
-        last, found = kind, search_union(mapper, [Task(each) for each in some], evaluator, budget)
-        if found.value <= theirs * (1 + 1e-9):
+        last, result = kind, search_union(mapper, [Task(part) for part in some], evaluator, budget)
+        if result.value <= theirs * (1 + 1e-9):
             break
-    figures = f"{theirs:.6g}", f"{found.value:.6g}", f"{found.value / theirs:.4f}", last
-    gap = "" if found.gap is None else f"{found.gap:.2g}"
+    figures = f"{theirs:.6g}", f"{result.value:.6g}", f"{result.value / theirs:.4f}", last
+    gap = "" if result.gap is None else f"{result.gap:.2g}"
     row = name, accelerator, *figures, gap, f"{time.process_time() - started:.2f}"
     return dict(zip(COLUMNS, row, strict=True))
 

@@ -4,7 +4,11 @@ from benchmarks.experiments import authors, cosa, others, quickflow, sunstone, t
 from benchmarks.experiments.framework import Experiment
 
 _MODULES = (sunstone, thesis, authors, union, cosa, quickflow, others)
-_PAPERS = list(dict.fromkeys(each.paper for module in _MODULES for each in module.EXPERIMENTS))
+_PAPERS = list(dict.fromkeys(experiment.paper for module in _MODULES for experiment in module.EXPERIMENTS))
 EXPERIMENTS: dict[str, Experiment] = {
-    each.name: each for paper in _PAPERS for module in _MODULES for each in module.EXPERIMENTS if each.paper == paper
+    experiment.name: experiment
+    for paper in _PAPERS
+    for module in _MODULES
+    for experiment in module.EXPERIMENTS
+    if experiment.paper == paper
 }

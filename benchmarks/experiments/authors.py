@@ -98,15 +98,15 @@ def measure_authors(run: Run) -> Iterator[Row]:
         evaluator = installed().make(CostModelSpec, "timeloop").bind(problem, space.architecture)
         tools = (PUBLISHED, sunstone.SUNSTONE)
         here = {
-            each["tool"]: each
-            for each in searched(run, {row["layer"]: problem}, "sunstone_edge", tools, **sunstone.limits(run))
+            cell["tool"]: cell
+            for cell in searched(run, {row["layer"]: problem}, "sunstone_edge", tools, **sunstone.limits(run))
         }
         yield {
             "layer": row["layer"],
             "edp, authors": least_edp(authors_mapping(space, row), evaluator),
             "edp, paper": here["paper"]["edp"],
             "edp, sound": here["Sunstone"]["edp"],
-            "cpu_seconds": sum(each["cpu_seconds"] for each in here.values()),
+            "cpu_seconds": sum(cell["cpu_seconds"] for cell in here.values()),
         }  # fmt: skip
 
 

@@ -56,11 +56,11 @@ FILES = {
 def layers(network: str, quick: bool) -> dict[str, tw.Problem]:
     """Distinct problems of a network, under `network: layer`."""
     if network == "ResNet-50":
-        every = [each.problem for each in tw.load("resnet50", kind="workload").distinct()]
+        every = [layer.problem for layer in tw.load("resnet50", kind="workload").distinct()]
         chosen = [every[index] for index in RESNET] if quick else every
     else:
         chosen = list(problems(FILES[network], FEW[network] if quick else None).values())
-    return {f"{network}: {each.name}": each for each in chosen}
+    return {f"{network}: {problem.name}": problem for problem in chosen}
 
 
 def best_random(
@@ -71,15 +71,15 @@ def best_random(
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     evaluator.evaluate_batch(space.sample(np.random.default_rng(0), 1).batch())  # compiles
     started = time.process_time()
-    rng, drawn, found = np.random.default_rng(0), 0, np.empty((0, 3))
-    while len(found) < valid and drawn < 1_000_000:
+    rng, drawn, kept = np.random.default_rng(0), 0, np.empty((0, 3))
+    while len(kept) < valid and drawn < 1_000_000:
         batch = space.sample(rng, 4096)
         drawn += len(batch)
         costs = evaluator.evaluate_batch(batch.take(batch.fits()).batch())
         mine = np.stack([costs.edp, costs.energy_pj, costs.cycles], axis=1)[costs.valid]
-        found = np.concatenate([found, mine])[:valid]
+        kept = np.concatenate([kept, mine])[:valid]
     column = ("edp", "energy_pj", "cycles").index(by)
-    edp, energy, cycles = found[found[:, column].argmin()] if len(found) else (None, None, None)
+    edp, energy, cycles = kept[kept[:, column].argmin()] if len(kept) else (None, None, None)
     return {
         "layer": label, "tool": "random", "edp": edp, "energy_pj": energy, "cycles": cycles, "utilization": None,
         "evaluated": drawn, "stop": "finished", "cpu_seconds": round(time.process_time() - started, 3),
@@ -96,17 +96,17 @@ def measure(run: Run, arch: str, networks: tuple[str, ...]) -> Iterator[Row]:
 def show(rows: list[Row]) -> Iterator[str]:
     """Geometric means per network: cycles of random over those of each tool, then energies."""
     tools = [tool for tool in distinct(rows, "tool") if tool != "random"]
-    found = {key: ratios(rows, key, "random") for key in ("cycles", "energy_pj")}
+    cells = {key: ratios(rows, key, "random") for key in ("cycles", "energy_pj")}
     networks = distinct([{"network": row["layer"].partition(":")[0]} for row in rows], "network")
     lines: list[list[object]] = []
     for network in (*networks, "all"):
         mine = [layer for layer in distinct(rows, "layer") if network in ("all", layer.partition(":")[0])]
-        means = [1 / geomean(found[key][layer, tool] for layer in mine) for key in found for tool in tools]
+        means = [1 / geomean(cells[key][layer, tool] for layer in mine) for key in cells for tool in tools]
         lines.append([network, len(mine), *means])
     head = [f"{what}, {tool}" for what in ("speed-up", "energy") for tool in tools]
     yield table(("random / tool", "layers", *head), lines)
     hybrid, cosa = (
-        geomean(found["cycles"][layer, tool] for layer in distinct(rows, "layer")) for tool in (tools[0], tools[-1])
+        geomean(cells["cycles"][layer, tool] for layer in distinct(rows, "layer")) for tool in (tools[0], tools[-1])
     )
     seconds = [
         f"{tool} {np.mean([number(row, 'cpu_seconds') for row in rows if row['tool'] == tool]):.2g}"
@@ -119,9 +119,9 @@ def show(rows: list[Row]) -> Iterator[str]:
 
 
 def chart(rows: list[Row]) -> Chart:
-    found, names = ratios(rows, "cycles", "random"), distinct(rows, "layer")
+    cells, names = ratios(rows, "cycles", "random"), distinct(rows, "layer")
     curves = {
-        tool: (names, [1 / found[name, tool] for name in names]) for tool in distinct(rows, "tool") if tool != "random"
+        tool: (names, [1 / cells[name, tool] for name in names]) for tool in distinct(rows, "tool") if tool != "random"
     }
     return Chart("layer", "speed-up over random", curves, "y", points=True)
 
@@ -154,15 +154,15 @@ def measure_gpu(run: Run) -> Iterator[Row]:
 
 def show_gpu(rows: list[Row]) -> Iterator[str]:
     yield compared(rows, "cycles", "cycles / those of random", "random")
-    found, names = ratios(rows, "cycles", "random"), distinct(rows, "layer")
+    cells, names = ratios(rows, "cycles", "random"), distinct(rows, "layer")
     form = TOOLS[1].label
     seconds = {
         tool: np.mean([number(row, "cpu_seconds") for row in rows if row["tool"] == tool])
         for tool in distinct(rows, "tool")
     }
     yield (
-        f"By the model, schedules of `cosa` in its published form are {1 / geomean(found[name, form] for name in names):.3g} times as fast "
-        f"as the best of {TRIALS} random ones, and {geomean(found[name, form] / found[name, 'optimal'] for name in names):.3g} times as slow "
+        f"By the model, schedules of `cosa` in its published form are {1 / geomean(cells[name, form] for name in names):.3g} times as fast "
+        f"as the best of {TRIALS} random ones, and {geomean(cells[name, form] / cells[name, 'optimal'] for name in names):.3g} times as slow "
         f"as those of `optimal`. CPU seconds per layer: {', '.join(f'{tool} {value:.2g}' for tool, value in seconds.items())}."
     )
 
@@ -177,7 +177,9 @@ TERMS = ("utilization", "compute", "traffic", "total")
 def measure_terms(run: Run) -> Iterator[Row]:
     """Terms of the published objective for the mapping of each tool."""
     wanted = {"K": 512, "C": 512, "P": 7, "R": 3}
-    problem = next(each for each in layers("ResNet-50", False).values() if wanted.items() <= each.dimensions.items())
+    problem = next(
+        candidate for candidate in layers("ResNet-50", False).values() if wanted.items() <= candidate.dimensions.items()
+    )
     space = tw.space(problem, "cosa_simba", constraints="none")
     mapper = Cosa(CosaOptions(objective_form="published"))
     random = Tool("random", "random")
@@ -187,17 +189,17 @@ def measure_terms(run: Run) -> Iterator[Row]:
         report = tw.map(
             problem, "cosa_simba", mapper=tool.mapper, mapper_options=dict(tool.options), progress=False, **limits
         )
-        (found,) = report.layers
-        if found.interrupted:
+        (layer,) = report.layers
+        if layer.interrupted:
             raise KeyboardInterrupt
-        assert found.result is not None and found.result.best is not None
-        terms = mapper.figures(Task(space), found.result.best)
+        assert layer.result is not None and layer.result.best is not None
+        terms = mapper.figures(Task(space), layer.result.best)
         yield {
             "tool": tool.label,
             **{term: terms[term] for term in TERMS},
-            "cycles": found.cycles,
-            "edp": found.edp,
-            "cpu_seconds": round(found.result.cpu_seconds, 3),
+            "cycles": layer.cycles,
+            "edp": layer.edp,
+            "cpu_seconds": round(layer.result.cpu_seconds, 3),
         }
 
 

@@ -109,27 +109,27 @@ def searched(
                 layer, arch, mapper=tool.mapper, mapper_options=dict(tool.options) or None, model=model, objective=objective,
                 constraints=constraints, evaluations=None if tool.ends else evaluations, seconds=seconds, progress=False,
             )  # fmt: skip
-            (found,) = report.layers
-            if found.interrupted:
+            (mapped,) = report.layers
+            if mapped.interrupted:
                 raise KeyboardInterrupt
-            result = found.result
+            result = mapped.result
             yield {
                 "layer": label,
                 "tool": tool.label,
-                "edp": found.edp,
-                "energy_pj": found.energy_pj,
-                "cycles": found.cycles,
-                "utilization": found.utilization,
+                "edp": mapped.edp,
+                "energy_pj": mapped.energy_pj,
+                "cycles": mapped.cycles,
+                "utilization": mapped.utilization,
                 "evaluated": None if result is None else result.evaluated,
-                "stop": str(found.error).splitlines()[0] if found.error else result and result.stop,
+                "stop": str(mapped.error).splitlines()[0] if mapped.error else result and result.stop,
                 "cpu_seconds": None if result is None else round(result.cpu_seconds, 3),
             }
 
 
 def problems(workload: str, names: Sequence[str] | None = None) -> dict[str, Problem]:
     """Layers of a library workload by name, all or some."""
-    found = {layer.problem.name: layer.problem for layer in tw.load(workload, kind="workload").layers}
-    return found if names is None else {name: found[name] for name in names}
+    layers = {layer.problem.name: layer.problem for layer in tw.load(workload, kind="workload").layers}
+    return layers if names is None else {name: layers[name] for name in names}
 
 
 # -- from rows to text ---------------------------------------------------------------------------------------------
@@ -166,12 +166,12 @@ def geomean(values: Iterable[float]) -> float:
 def ratios(rows: Sequence[Row], value: str, base: str | None = None) -> dict[tuple[str, str], float]:
     """(layer, tool) -> value over that of tool `base`, or over the layer's least."""
     cells = {(row["layer"], row["tool"]): number(row, value) for row in rows}
-    found = {}
+    shares = {}
     for (layer, tool), cell in cells.items():
         mine = [other for (name, _), other in cells.items() if name == layer and not math.isnan(other)]
         over = min(mine, default=math.nan) if base is None else cells.get((layer, base), math.nan)
-        found[layer, tool] = cell / over
-    return found
+        shares[layer, tool] = cell / over
+    return shares
 
 
 def compared(rows: Sequence[Row], value: str, what: str, base: str | None = None) -> str:

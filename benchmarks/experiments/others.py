@@ -36,20 +36,20 @@ def measure_buffer(run: Run) -> Iterator[Row]:
     )
     free = tw.explore(*work, mapper="quickflow", constraints=ANY_LOOPS, evaluations=run.pick(20_000, 100_000), **words)
     for one, other, theirs in zip(alike.points, free.points, THEIRS, strict=True):
-        found = [point.layers[0][1] for point in (one, other)]
+        layers = [point.layers[0][1] for point in (one, other)]
         yield {
             "kilobytes": float(one.values["GlobalBuffer.capacity_words"]) / 1000,
             "AccelForge": theirs,
             "its loops": one.energy_pj / 4096**3,
-            "not below": (found[0].lower_bound or 0.0) / 4096**3 or None,
+            "not below": (layers[0].lower_bound or 0.0) / 4096**3 or None,
             "any loops, ragged": other.energy_pj / 4096**3,
-            "cpu_seconds": sum(each.cpu_seconds for each in found),
+            "cpu_seconds": sum(layer.cpu_seconds for layer in layers),
         }
 
 
 def show_buffer(rows: list[Row]) -> Iterator[str]:
     columns = ("kilobytes", "AccelForge", "its loops", "not below", "any loops, ragged")
-    yield table(("buffer, kB", *columns[1:]), [[number(row, each) for each in columns] for row in rows[::3]])
+    yield table(("buffer, kB", *columns[1:]), [[number(row, column) for column in columns] for row in rows[::3]])
     lines = []
     for name in CURVES:
         least = min(rows, key=lambda row: number(row, name))
@@ -79,7 +79,7 @@ def measure_forty(run: Run) -> Iterator[Row]:
             "cycles": point.cycles,
             "uj": point.energy_pj * 1e-6,
             "front": str(point.values) in front,
-            "cpu_seconds": sum(found.cpu_seconds for _, found in point.layers),
+            "cpu_seconds": sum(result.cpu_seconds for _, result in point.layers),
         }
 
 

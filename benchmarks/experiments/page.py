@@ -87,19 +87,19 @@ def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[st
     )
     yield f"{which}. All together took {total:,} CPU seconds."
     paper = ""
-    for name, each in experiments.items():
+    for name, experiment in experiments.items():
         path = folder / f"{name}.csv"
-        if not path.exists() and each.extra is None:
+        if not path.exists() and experiment.extra is None:
             continue
-        if each.paper != paper:
-            paper = each.paper
+        if experiment.paper != paper:
+            paper = experiment.paper
             yield f"## {paper}"
         if not path.exists():
-            assert each.extra is not None
-            yield f"### {each.part}: {each.title}"
-            yield f"Not measured: `pip install '.[{each.extra[1]}]'`, then `python benchmarks/papers.py {name}`."
+            assert experiment.extra is not None
+            yield f"### {experiment.part}: {experiment.title}"
+            yield f"Not measured: `pip install '.[{experiment.extra[1]}]'`, then `python benchmarks/papers.py {name}`."
             continue
-        yield section(each, load(path), runs.get(name), f"{folder.name}/{name}.svg")
+        yield section(experiment, load(path), runs.get(name), f"{folder.name}/{name}.svg")
     yield "## What else the papers describe"
     yield f"[Another page]({folder.name}_coverage.md) has every item of the papers, its state, and its command or the reason."
     yield f"[A third page]({folder.name}_verdicts.md) says for each claim of the papers whether it holds here, and why not."
@@ -109,7 +109,7 @@ def coverage() -> str:
     """The page of everything that the papers and other tools describe."""
     items = load(COVERAGE)
     states = [row["state"] for row in items]
-    counts = ", ".join(f"{states.count(each)} {_VERBS[each]}" for each in _VERBS)
+    counts = ", ".join(f"{states.count(state)} {_VERBS[state]}" for state in _VERBS)
     parts = [COVERAGE_HEAD.format(items=len(items), counts=counts).strip()]
     for paper in dict.fromkeys(row["paper"] for row in items):
         rows = [row for row in items if row["paper"] == paper]
@@ -137,4 +137,6 @@ def write(experiments: Mapping[str, Experiment], folder: Path) -> Path:
 
 def listing(experiments: Iterable[Experiment]) -> str:
     """One line per experiment."""
-    return "\n".join(f"{each.name:24} {each.paper}, {each.part}: {each.title}" for each in experiments)
+    return "\n".join(
+        f"{experiment.name:24} {experiment.paper}, {experiment.part}: {experiment.title}" for experiment in experiments
+    )

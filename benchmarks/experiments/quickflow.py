@@ -102,8 +102,8 @@ def show_fig_6(rows: list[Row]) -> Iterator[str]:
     lines: list[list[object]] = []
     for tool in tools:
         mine = [row for row in rows if row["tool"] == tool]
-        found = [cells[layer, tool] for layer in layers if cells[layer, tool] > 0]
-        lines.append([tool, f"{len(found)} of {len(layers)}", geomean(found), max(found), geomean(number(row, "evaluated") for row in mine),
+        values = [cells[layer, tool] for layer in layers if cells[layer, tool] > 0]
+        lines.append([tool, f"{len(values)} of {len(layers)}", geomean(values), max(values), geomean(number(row, "evaluated") for row in mine),
                       geomean(max(number(row, "cpu_seconds"), 1e-3) for row in mine)])  # fmt: skip
     yield table(("tool", "found", "EDP / QuickFlow's", "worst", "mappings visited", "CPU s"), lines)
 
@@ -113,14 +113,14 @@ def measure_orders(run: Run) -> Iterator[Row]:
     most = run.pick(50_000, 500_000)
     for label, arch, problem in spaces(run.pick(3, 1)):
         report = tw.map(problem, arch, mapper="quickflow", seconds=60, progress=False)
-        found = report.layers[0]
-        if found.interrupted:
+        layer = report.layers[0]
+        if layer.interrupted:
             raise KeyboardInterrupt
-        assert found.result is not None and found.result.best is not None and found.edp is not None
+        assert layer.result is not None and layer.result.best is not None and layer.edp is not None
         started = time.process_time()
         space = tw.space(problem, arch)
         evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
-        one = Candidates.of(space, MappingBatch.pack(space.problem, [found.result.best]))
+        one = Candidates.of(space, MappingBatch.pack(space.problem, [layer.result.best]))
         orders = space.reordered(one, most)
         best = min(
             float(evaluator.evaluate_batch(orders.take(slice(begin, begin + 8192)).batch()).edp.min())
@@ -128,10 +128,10 @@ def measure_orders(run: Run) -> Iterator[Row]:
         )
         yield {
             "layer": label,
-            "edp": found.edp,
+            "edp": layer.edp,
             "orders": len(orders),
             "edp, all orders": best,
-            "cpu_seconds": round(found.result.cpu_seconds + time.process_time() - started, 3),
+            "cpu_seconds": round(layer.result.cpu_seconds + time.process_time() - started, 3),
         }
 
 
@@ -195,8 +195,8 @@ def measure_table_3(run: Run) -> Iterator[Row]:
                 for index in range(min(100, len(batch))):
                     evaluator.evaluate_batch(batch.take(slice(index, index + 1)))
                 alone += (time.process_time() - started) / min(100, len(batch)) / len(ARCHITECTURES)
-        each = alone if run.quick else alone / len(names)
-        yield {"kind": kind, "QuickFlow": theirs, "in batches": evaluated / seconds, "single mappings": 1 / each}
+        single = alone if run.quick else alone / len(names)
+        yield {"kind": kind, "QuickFlow": theirs, "in batches": evaluated / seconds, "single mappings": 1 / single}
 
 
 def show_table_3(rows: list[Row]) -> Iterator[str]:

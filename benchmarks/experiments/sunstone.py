@@ -81,10 +81,10 @@ def show_table_1(rows: list[Row]) -> Iterator[str]:
     lines: list[list[object]] = []
     for tool in distinct(rows, "tool"):
         mine = [row for row in rows if row["tool"] == tool]
-        found = [cells[row["layer"], tool] for row in mine if row["edp"]]
+        values = [cells[row["layer"], tool] for row in mine if row["edp"]]
         evaluated = next(row for row in mine if row["layer"] == first)
         lines.append([tool, SIZES.get(tool, "-"), int(number(evaluated, "evaluated")), evaluated["stop"],
-                      WORSE.get(tool, "-"), max(found, default=math.nan), f"{len(mine) - len(found)} of {len(mine)}"])  # fmt: skip
+                      WORSE.get(tool, "-"), max(values, default=math.nan), f"{len(mine) - len(values)} of {len(mine)}"])  # fmt: skip
     yield table(
         ("tool", "space (paper)", f"evaluated, {first}", "the search", "worse EDP, up to (paper)", "EDP / least, worst", "no mapping"),
         lines,
@@ -105,16 +105,16 @@ def measure_fig_6(run: Run) -> Iterator[Row]:
 def measure_fig_7(run: Run) -> Iterator[Row]:
     tools = (SUNSTONE, TIMELOOP_FAST, TIMELOOP_SLOW, DMAZE_FAST, DMAZE_SLOW, INTERSTELLAR, COSA, MARVEL)
     names = [f"incv3_wu_{name}" for name in run.pick(UPDATES[1:3], UPDATES)]
-    found = {name.removeprefix("incv3_wu_"): each for name, each in problems("sunstone_layers", names).items()}
-    yield from searched(run, found, "sunstone_conventional", tools, **limits(run))
+    layers = {name.removeprefix("incv3_wu_"): problem for name, problem in problems("sunstone_layers", names).items()}
+    yield from searched(run, layers, "sunstone_conventional", tools, **limits(run))
 
 
 def measure_fig_8(run: Run) -> Iterator[Row]:
     names = [f"resnet18_{name}" for name in run.pick(("conv2_x", "conv3_x", "conv4_x", "conv5_x"), RESNET)]
-    found = {name.removeprefix("resnet18_"): each for name, each in problems("sunstone_layers", names).items()}
+    layers = {name.removeprefix("resnet18_"): problem for name, problem in problems("sunstone_layers", names).items()}
     hybrid = Tool("TL-hybrid", "timeloop_hybrid")
     tools = (SUNSTONE, TIMELOOP_SLOW, hybrid, COSA, COSA_HERE)
-    yield from searched(run, found, "sunstone_simba", tools, **limits(run))
+    yield from searched(run, layers, "sunstone_simba", tools, **limits(run))
 
 
 def show_times(rows: list[Row]) -> Iterator[str]:
@@ -147,7 +147,7 @@ def show_table_6(rows: list[Row]) -> Iterator[str]:
         cut = sum(row["stop"] != "finished" for row in mine)
         total = sum(number(row, "edp") for row in mine)
         lines.append([tool.replace("_", " "), size, sum(int(row["evaluated"]) for row in mine), edp,
-                      total / min(sum(number(row, "edp") for row in rows if row["tool"] == each) for each in distinct(rows, "tool")),
+                      total / min(sum(number(row, "edp") for row in rows if row["tool"] == other) for other in distinct(rows, "tool")),
                       f"{cut} of {len(mine)}"])  # fmt: skip
     yield table(("order", "space (paper)", "evaluated", "EDP, 1e11 (paper)", "EDP / least", "stopped early"), lines)
 
@@ -162,11 +162,11 @@ def measure_fig_9(run: Run) -> Iterator[Row]:
     """Energies of the best mapping, words that its array needs from outside, and overheads from its transfers."""
     for name, problem in problems("sunstone_layers", [f"resnet18_{name}" for name in RESNET]).items():
         report = tw.map(problem, "diannao", mapper="sunstone", progress=False, **limits(run))
-        found = report.layers[0]
-        if found.interrupted:
+        layer = report.layers[0]
+        if layer.interrupted:
             raise KeyboardInterrupt
-        assert found.report is not None and found.result is not None
-        levels = {level.name: level for level in found.report.levels}
+        assert layer.report is not None and layer.result is not None
+        levels = {level.name: level for level in layer.report.levels}
         dram = tw.load("diannao", kind="architecture").memories[0].read_energy_pj
         buffers = {
             tensor: counts
@@ -180,7 +180,7 @@ def measure_fig_9(run: Run) -> Iterator[Row]:
         moved = problem.tensor_words(problem.tensor("Inputs"))
         yield {
             "layer": name.removeprefix("resnet18_"),
-            "MAC": found.report.compute_energy_pj or 0.0,
+            "MAC": layer.report.compute_energy_pj or 0.0,
             **row,
             "instructions": transfers * WORDS_PER_INSTRUCTION * dram,
             "reordering": 2 * moved * dram,
@@ -189,7 +189,7 @@ def measure_fig_9(run: Run) -> Iterator[Row]:
             **{f"{tensor} at the array": counts.reads + counts.updates for tensor, counts in buffers.items()},
             "Outputs, once": problem.tensor_words(problem.tensor("Outputs")),
             "DRAM, pJ": dram,
-            "cpu_seconds": round(found.result.cpu_seconds, 3),
+            "cpu_seconds": round(layer.result.cpu_seconds, 3),
         }
 
 
@@ -209,12 +209,12 @@ def naive_fig_9(rows: list[Row]) -> dict[str, tuple[float, float]]:
     total = {key: sum(RESNET[row["layer"]] * number(row, key) for row in rows) for key in keys}
     whole, dram = sum(total[part] for part in PARTS), number(rows[0], "DRAM, pJ")
     columns = ("Inputs at the array", "Weights at the array", "Outputs at the array", "Outputs, once")
-    found = {}
+    gains = {}
     for name, words in NAIVE.items():
         moved = sum(RESNET[row["layer"]] * words(*(number(row, column) for column in columns)) for row in rows)
-        found[name] = moved / total["operations"], (total["MAC"] + moved * dram) / whole
+        gains[name] = moved / total["operations"], (total["MAC"] + moved * dram) / whole
     solved = (PUBLISHED_GAIN * whole - total["MAC"]) / dram / total["operations"]
-    return found | {"that gives the paper's gain": (solved, PUBLISHED_GAIN)}
+    return gains | {"that gives the paper's gain": (solved, PUBLISHED_GAIN)}
 
 
 def first_reordering(rows: list[Row]) -> float:

@@ -82,23 +82,23 @@ def measure_learned(run: Run) -> Iterator[Row]:
     names = [f"resnet18_{name}" for name in LEARNED]
     for name, problem in problems("sunstone_layers", names).items():
         space = tw.space(problem, "sunstone_conventional", constraints="none")
-        sound = mindmappings.found(space, "sunstone", 0)
-        learned = [mindmappings.found(space, "mindmappings", seed) for seed in range(run.pick(1, 5))]
-        random = [mindmappings.found(space, "random", seed, each.evaluated) for seed, each in enumerate(learned)]
-        starts = [each.value * each.figures.get("improvement", 1.0) for each in learned]
+        sound = mindmappings.result(space, "sunstone", 0)
+        learned = [mindmappings.result(space, "mindmappings", seed) for seed in range(run.pick(1, 5))]
+        random = [mindmappings.result(space, "random", seed, result.evaluated) for seed, result in enumerate(learned)]
+        starts = [result.value * result.figures.get("improvement", 1.0) for result in learned]
         training = learned[0].figures["training_cpu_seconds"]
         for tool, values, seconds in (
             ("Sunstone", [sound.value], sound.cpu_seconds),
-            ("Mind Mappings", [each.value for each in learned], statistics.median(each.figures["search_cpu_seconds"] for each in learned)),
+            ("Mind Mappings", [result.value for result in learned], statistics.median(result.figures["search_cpu_seconds"] for result in learned)),
             ("its best mapping's start", starts, math.nan),
-            ("random", [each.value for each in random], statistics.median(each.cpu_seconds for each in random)),
+            ("random", [result.value for result in random], statistics.median(result.cpu_seconds for result in random)),
         ):  # fmt: skip
             yield {
                 "layer": name.removeprefix("resnet18_"),
                 "tool": tool,
                 "edp": statistics.median(values),
                 "evaluated": learned[0].evaluated if tool != "Sunstone" else sound.evaluated,
-                "moved": statistics.median(each.figures["moved"] for each in learned),
+                "moved": statistics.median(result.figures["moved"] for result in learned),
                 "training_cpu_seconds": training,
                 "cpu_seconds": seconds,
             }
@@ -162,7 +162,7 @@ def show_ablation(rows: list[Row]) -> Iterator[str]:
     yield table(
         ("layer", "all mappings", "reuse-maximal orders", "evaluated under all rules", "the search", "EDP / sound"),
         [
-            [row["layer"], *(f"{number(row, each):.2e}" for each in sizes), row["stop"], number(row, "edp") / number(row, "edp, sound")]
+            [row["layer"], *(f"{number(row, size):.2e}" for size in sizes), row["stop"], number(row, "edp") / number(row, "edp, sound")]
             for row in rows
         ],
     )  # fmt: skip
@@ -241,7 +241,7 @@ def chart_arch(rows: list[Row]) -> Chart:
     curves = {}
     for key, what in (("triples", "triples (7.2)"), ("l1_tiles", "L1 tiles (7.3)"), ("l2_tiles", "L2 tiles (7.4)")):
         cells = {(row["layer"], row["tool"]): number(row, key) for row in rows}
-        curves[what] = (layers, [cells[each, "sunstone_arch"] / cells[each, "grid"] for each in layers])
+        curves[what] = (layers, [cells[layer, "sunstone_arch"] / cells[layer, "grid"] for layer in layers])
     return Chart("layer", "searched by sunstone_arch / by the grid", curves, points=True)
 
 

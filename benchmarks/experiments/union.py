@@ -53,7 +53,7 @@ def measure_fig_3(run: Run) -> Iterator[Row]:
 
 def show_fig_3(rows: list[Row]) -> Iterator[str]:
     energy, cycles = (np.array([number(row, key) for row in rows]) for key in ("energy_pj", "cycles"))
-    spread = [float(each.max() / each.min()) for each in (energy, cycles, energy * cycles)]
+    spread = [float(values.max() / values.min()) for values in (energy, cycles, energy * cycles)]
     yield table(
         ("valid mappings", "energy, most / least", "cycles, most / least", "EDP, most / least"), [[len(rows), *spread]]
     )
@@ -99,7 +99,9 @@ def show_fig_6(rows: list[Row]) -> Iterator[str]:
     for step in distinct(rows, "step"):
         mine = [row for row in rows if row["step"] == step]
         data = {tensor: {row[tensor] for row in mine} for tensor in tensors}
-        kept = [f"{len(data[each])}, {len(data[each] & before.get(each, set()))} of them kept" for each in tensors]
+        kept = [
+            f"{len(data[tensor])}, {len(data[tensor] & before.get(tensor, set()))} of them kept" for tensor in tensors
+        ]
         lines.append([step, len({row["element"] for row in mine}), *kept])
         before = data
     yield table(("time step", "elements", *tensors), lines)
@@ -212,23 +214,23 @@ def pairs(problem: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def per_layer(rows: list[Row]) -> dict[tuple[str, str, str], dict[str, float]]:
     """(model, size, layer) -> EDP over its least, by place. The pairs of dimensions of a product are one layer."""
-    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    layers: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in rows:
-        mine = found.setdefault((row["model"], row.get("size", ""), row["layer"].partition(":")[0]), {})
+        mine = layers.setdefault((row["model"], row.get("size", ""), row["layer"].partition(":")[0]), {})
         known = mine.get(row["place"], math.nan)
         mine[row["place"]] = (
             min(number(row, "edp"), known) if known > 0 and row["edp"] else known if known > 0 else number(row, "edp")
         )
-    for mine in found.values():
+    for mine in layers.values():
         least = min((value for value in mine.values() if not math.isnan(value)), default=math.nan)
         mine.update({place: value / least for place, value in mine.items()})
-    return found
+    return layers
 
 
 def show_fig_10(rows: list[Row]) -> Iterator[str]:
-    found = per_layer(rows)
+    cells = per_layer(rows)
     for size, units in (("edge", 256), ("cloud", 2048)):
-        mine = {(model, layer): values for (model, of, layer), values in found.items() if of == size}
+        mine = {(model, layer): values for (model, of, layer), values in cells.items() if of == size}
         places = list(next(iter(mine.values())))
         shapes = [f"{int(float(place))}x{int(units / float(place))}" for place in places]
         yield table(
@@ -273,9 +275,9 @@ def measure_fig_11(run: Run) -> Iterator[Row]:
 
 
 def show_fig_11(rows: list[Row]) -> Iterator[str]:
-    found, lines = per_layer(rows), []
+    layers, lines = per_layer(rows), []
     rates = distinct(rows, "place")
-    for (model, _, layer), values in found.items():
+    for (model, _, layer), values in layers.items():
         known = [values[rate] for rate in rates]
         flat = [rate for at, rate in enumerate(rates) if max(known[at:]) <= 1.05]
         lines.append([layer, model, *known, flat[0] if flat else "-", COMPULSORY[layer]])

@@ -29,7 +29,7 @@ class Claim:
         place: Figure, table, algorithm or rule.
         says: The sentence in our words.
         figure: The paper's figure.
-        found: Ours from the results, or a fixed finding by a command.
+        finding: Ours from the results, or a fixed finding by a command.
         why: The reason for the verdict; may be empty if the claim holds.
         see: Experiment, command or test.
     """
@@ -37,7 +37,7 @@ class Claim:
     place: str
     says: str
     figure: str
-    found: Callable[[Results], Finding] | Finding
+    finding: Callable[[Results], Finding] | Finding
     why: str
     see: str
 
@@ -53,11 +53,11 @@ class Results:
     ) -> list[float]:
         """Ratios of a tool to another one, or to the least, for each layer with both."""
         rows = self.rows(experiment)
-        found = ratios(rows, value, base)
+        cells = ratios(rows, value, base)
         return [
-            found[layer, tool]
+            cells[layer, tool]
             for layer in layers or distinct(rows, "layer")
-            if (layer, tool) in found and found[layer, tool] > 0
+            if (layer, tool) in cells and cells[layer, tool] > 0
         ]
 
     def missing(self, experiment: str, tool: str) -> tuple[int, int]:
@@ -88,13 +88,13 @@ def span(values: Iterable[float]) -> str:
 def best_of_all(experiment: str, tool: str, others: Sequence[str] = ()) -> Callable[[Results], Finding]:
     """A tool has the least EDP of all on each layer, or is beaten by less than 2 %."""
 
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         mine = results.over(experiment, tool)
         rest = [geomean(results.over(experiment, other)) for other in others]
         told = f"at most {max(mine):.3g} times the least" + (f"; the others {span(rest)}" if rest else "")
         return decided(told, max(mine) <= 1.02, geomean(mine) <= 1.02)
 
-    return found
+    return finding
 
 
 PROGRAMS = Path(__file__).with_name("programs.csv")
@@ -114,7 +114,7 @@ def faster(
 ) -> Callable[[Results], Finding]:
     """CPU seconds of others over those of a tool. `timeloop`: its program and Sunstone's are compared, too."""
 
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         factors = {other: results.seconds(experiment, other) / results.seconds(experiment, tool) for other in others}
         told = ", ".join(f"{other} {factor:.2g} times" for other, factor in factors.items())
         good = [paper(factor) for factor in factors.values()]
@@ -124,7 +124,7 @@ def faster(
         told += f"; by the programs, Timeloop {span(theirs)} s a layer, Sunstone {span(mine)} s"
         return decided(told, all(good), any(good) or min(theirs) > max(mine))
 
-    return found
+    return finding
 
 
 # -- figures of single claims --------------------------------------------------------------------------------------
@@ -148,18 +148,18 @@ def quality(results: Results) -> Finding:
 def no_mapping(experiment: str, *tools: str) -> Callable[[Results], Finding]:
     """Some layers have no valid mapping by each of these tools."""
 
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         counts = {tool: results.missing(experiment, tool) for tool in tools}
         told = ", ".join(f"{tool} {some} of {every}" for tool, (some, every) in counts.items())
         return decided(told, all(some for some, _ in counts.values()), any(some for some, _ in counts.values()))
 
-    return found
+    return finding
 
 
 def pruned(before: str, after: str, low: float, high: float) -> Callable[[Results], Finding]:
     """Part that a rule prunes; in part if it prunes more than the paper writes."""
 
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         pairs = zip(results.column("sunstone_pruning", before), results.column("sunstone_pruning", after), strict=True)
         parts = [1 - kept / every for every, kept in pairs]
         return decided(
@@ -168,15 +168,15 @@ def pruned(before: str, after: str, low: float, high: float) -> Callable[[Result
             max(parts) >= low,
         )
 
-    return found
+    return finding
 
 
 def simba(tool: str, layer: str, paper: float) -> Callable[[Results], Finding]:
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         (value,) = results.over("sunstone_fig_8", tool, layers=[layer])
         return decided(f"{value:.3g}", abs(value / paper - 1) <= 0.1, value > 1.02)
 
-    return found
+    return finding
 
 
 def timeloop_simba(results: Results) -> Finding:
@@ -227,8 +227,8 @@ def top_down_edp(results: Results) -> Finding:
 def naive_gain(results: Results) -> Finding:
     from benchmarks.experiments.sunstone import naive_fig_9
 
-    found = naive_fig_9(results.rows("sunstone_fig_9"))
-    (array, *_), shared = list(found.values()), found["and weights serve the batch"]
+    gains = naive_fig_9(results.rows("sunstone_fig_9"))
+    (array, *_), shared = list(gains.values()), gains["and weights serve the batch"]
     return decided(
         f"{shared[1]:.3g} if naive weights serve the batch, {array[1]:.3g} with the reuse of the array alone",
         False,
@@ -237,7 +237,7 @@ def naive_gain(results: Results) -> Finding:
 
 
 def overheads(key: str, paper: float) -> Callable[[Results], Finding]:
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         from benchmarks.experiments.sunstone import PARTS, RESNET, first_reordering
 
         rows = results.rows("sunstone_fig_9")
@@ -245,11 +245,11 @@ def overheads(key: str, paper: float) -> Callable[[Results], Finding]:
             part = first_reordering(rows)
             return decided(f"{part:.2%}", 0.5 <= part / paper <= 2)
         total = {name: sum(RESNET[row["layer"]] * number(row, name) for row in rows) for name in (*PARTS, "number of instructions")}  # fmt: skip
-        value = total["number of instructions"] if key == "number" else total[key] / sum(total[each] for each in PARTS)
+        value = total["number of instructions"] if key == "number" else total[key] / sum(total[name] for name in PARTS)
         told = f"{value / 1e6:.3g} million" if key == "number" else f"{value:.1%}"
         return decided(told, abs(value / paper - 1) <= 0.15, abs(value / paper - 1) <= 0.4)
 
-    return found
+    return finding
 
 
 def rules_keep_edp(results: Results) -> Finding:
@@ -277,7 +277,7 @@ def joint_best(results: Results) -> Finding:
 
 
 def joint_part(key: str, holds: Callable[[list[float]], bool], what: str) -> Callable[[Results], Finding]:
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         rows = results.rows("thesis_fig_7_2")
         if key not in rows[0]:
             return "not counted", "cannot be decided"
@@ -287,7 +287,7 @@ def joint_part(key: str, holds: Callable[[list[float]], bool], what: str) -> Cal
             factors.append(number(grid, key) / number(joint, key))
         return decided(f"{span(factors)} times fewer {what}", holds(factors), max(factors) > 1.05)
 
-    return found
+    return finding
 
 
 def lowest_edp_of_kernels(results: Results) -> Finding:
@@ -323,14 +323,14 @@ def ttgt(results: Results) -> Finding:
 
 def per_axis(results: Results, size: str) -> dict[str, list[float]]:
     """Layer -> the least EDP of all pairs of dimensions with one on each axis, by `maestro`, from the narrowest ratio to the balanced one."""
-    found: dict[str, dict[float, float]] = {}
+    layers: dict[str, dict[float, float]] = {}
     for row in results.rows("union_fig_10"):
         layer, colon, _ = row["layer"].partition(":")
         if colon and row["edp"] and (row["model"], row["size"]) == ("maestro", size):
-            mine = found.setdefault(layer, {})
+            mine = layers.setdefault(layer, {})
             place = number(row, "place")
             mine[place] = min(number(row, "edp"), mine.get(place, math.inf))
-    return {layer: [mine[place] for place in sorted(mine)] for layer, mine in found.items()}
+    return {layer: [mine[place] for place in sorted(mine)] for layer, mine in layers.items()}
 
 
 def balanced(results: Results) -> Finding:
@@ -355,25 +355,25 @@ def thin(results: Results) -> Finding:
 
 def knees(results: Results) -> Finding:
     rows = [row for row in results.rows("union_fig_11") if row["model"] == "timeloop"]
-    found = {}
+    places = {}
     for layer in distinct(rows, "layer"):
         mine = [(float(row["place"]), number(row, "edp")) for row in rows if row["layer"] == layer]
         least = min(value for _, value in mine)
-        found[layer] = min(at for at, _ in mine if all(value <= 1.05 * least for place, value in mine if place >= at))
-    others = [value for layer, value in found.items() if layer != "ResNet50-2"]
+        places[layer] = min(at for at, _ in mine if all(value <= 1.05 * least for place, value in mine if place >= at))
+    others = [value for layer, value in places.items() if layer != "ResNet50-2"]
     return decided(
-        f"ResNet50-2 from {found['ResNet50-2']:.3g}, others from {span(others)} GB/s",
-        found["ResNet50-2"] == 2 and min(others) >= 6,
-        found["ResNet50-2"] <= min(others),
+        f"ResNet50-2 from {places['ResNet50-2']:.3g}, others from {span(others)} GB/s",
+        places["ResNet50-2"] == 2 and min(others) >= 6,
+        places["ResNet50-2"] <= min(others),
     )
 
 
 def cosa_gain(value: str, over: str, paper: float) -> Callable[[Results], Finding]:
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         gain = 1 / geomean(results.over("cosa_speedup", "cosa, published form", over, value))
         return decided(f"{gain:.3g} times", abs(gain / paper - 1) <= 0.15, gain >= paper)
 
-    return found
+    return finding
 
 
 def gpu(results: Results) -> Finding:
@@ -414,7 +414,7 @@ def cosa_terms(results: Results) -> Finding:
 
 
 def cosa_variant(name: str) -> Callable[[Results], Finding]:
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         layers = [layer for layer in distinct(results.rows("cosa_variants"), "layer") if layer.startswith(f"{name}:")]
         over = {
             base: 1 / geomean(results.over("cosa_variants", "cosa, published form", base, "cycles", layers))
@@ -423,22 +423,22 @@ def cosa_variant(name: str) -> Callable[[Results], Finding]:
         told = ", ".join(f"{factor:.3g} times as fast as {base}" for base, factor in over.items())
         return decided(told, min(over.values()) > 1)
 
-    return found
+    return finding
 
 
 def quickflow_best(results: Results) -> Finding:
-    found = ratios(results.rows("quickflow_fig_6"), "edp", "QuickFlow")
+    cells = ratios(results.rows("quickflow_fig_6"), "edp", "QuickFlow")
     layers = distinct(results.rows("quickflow_fig_6"), "layer")
-    others = [min(value for (layer, tool), value in found.items() if layer == name and tool != "QuickFlow" and value > 0) for name in layers]  # fmt: skip
+    others = [min(value for (layer, tool), value in cells.items() if layer == name and tool != "QuickFlow" and value > 0) for name in layers]  # fmt: skip
     return decided(f"{geomean(others):.4g} times, {span(others)}", geomean(others) >= 1.15, geomean(others) >= 1.015)
 
 
 def quickflow_baselines(results: Results) -> Finding:
     rows = results.rows("quickflow_baselines")
-    found = ratios(rows, "edp", "QuickFlow")
+    cells = ratios(rows, "edp", "QuickFlow")
     best = []
     for name in distinct(rows, "layer"):
-        best.append(min(value for (layer, tool), value in found.items() if layer == name and tool != "QuickFlow" and value > 0))  # fmt: skip
+        best.append(min(value for (layer, tool), value in cells.items() if layer == name and tool != "QuickFlow" and value > 0))  # fmt: skip
     return decided(f"{geomean(best):.3g} times, {span(best)}", geomean(best) >= 1.15, geomean(best) >= 1.015)
 
 
@@ -447,18 +447,18 @@ def quickflow_worst(
 ) -> Callable[[Results], Finding]:
     """The worst EDP of some tools over QuickFlow's; `as_published`: the same tools with the settings of their programs."""
 
-    def found(results: Results) -> Finding:
+    def finding(results: Results) -> Finding:
         worst = max(max(results.over("quickflow_fig_6", tool, "QuickFlow")) for tool in tools)
         told = f"up to {shown(worst)} times"
         if as_published:
             over = [results.over("quickflow_baselines", tool, "QuickFlow") for tool in as_published]
             worst = max(map(max, over))
             told += (
-                f"; as published up to {shown(worst)}, {' and '.join(shown(geomean(each)) for each in over)} on average"
+                f"; as published up to {shown(worst)}, {' and '.join(shown(geomean(row)) for row in over)} on average"
             )
         return decided(told, worst >= paper / 2, worst >= 1.3)
 
-    return found
+    return finding
 
 
 def quickflow_times(results: Results) -> Finding:
@@ -530,17 +530,17 @@ def judged(folder: Path) -> Iterator[tuple[str, Claim, Finding]]:
     for paper, some in claims().items():
         for claim in some:
             try:
-                found = claim.found(results) if callable(claim.found) else claim.found
+                finding = claim.finding(results) if callable(claim.finding) else claim.finding
             except FileNotFoundError:
-                found = "not measured", "cannot be decided"
-            yield paper, claim, found
+                finding = "not measured", "cannot be decided"
+            yield paper, claim, finding
 
 
 def page(folder: Path) -> str:
     """The whole page."""
     rows = list(judged(folder))
     verdicts = [verdict for _, _, (_, verdict) in rows]
-    counts = ", ".join(f"{verdicts.count(each)}: {each}" for each in VERDICTS)
+    counts = ", ".join(f"{verdicts.count(verdict)}: {verdict}" for verdict in VERDICTS)
     parts = [HEAD.format(folder=folder.name, count=len(rows), counts=counts).strip()]
     for paper in claims():
         cells = [

@@ -44,5 +44,5 @@ def test_optima_of_goma_are_found(machine: str) -> None:
     goma = script("goma")
     with goma.OPTIMA.open(encoding="utf-8", newline="") as file:
         row = next(each for each in csv.DictReader(file) if each["machine"] == machine and each["gemm"] == "q_proj")
-    result, _ = goma.found(row, "edp")
+    result, _ = goma.solution(row, "edp")
     assert result.proved == "yes" and result.value == pytest.approx(goma.theirs(row)[1], rel=1e-9)

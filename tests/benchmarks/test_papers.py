@@ -49,7 +49,7 @@ def test_every_claim_has_a_verdict_and_a_reason_unless_it_holds(tmp_path: Path) 
         assert claim.why or verdict == "holds", (paper, claim)
         named = [name for name in re.findall(r"`([^`]*)`", claim.see) if " " not in name]
         assert all(name in EXPERIMENTS for name in named if "_" in name), claim
-    unmeasured = [ours for _, claim, (ours, _) in verdicts.judged(tmp_path) if callable(claim.found)]
+    unmeasured = [ours for _, claim, (ours, _) in verdicts.judged(tmp_path) if callable(claim.finding)]
     assert set(unmeasured) == {"not measured"}
 
 
