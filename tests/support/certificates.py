@@ -9,7 +9,7 @@ Some = TypeVar("Some", bound=Certificate[Any])
 
 def with_parts(certificate: Some, **parts: Any) -> Some:
     """Return the certificate with other fields of its own, and of its claim."""
-    own = {name: part for name, part in parts.items() if name in type(certificate).model_fields}
-    rest = {name: part for name, part in parts.items() if name not in own}
+    fields = {name: part for name, part in parts.items() if name in type(certificate).model_fields}
+    rest = {name: part for name, part in parts.items() if name not in fields}
     claim = certificate.claim.model_copy(update=rest) if rest else certificate.claim
-    return certificate.model_copy(update={"claim": claim} | own)
+    return certificate.model_copy(update={"claim": claim} | fields)

@@ -10,7 +10,7 @@ import tilewright as tw
 def rectangles(drawing: tw.Drawing) -> dict[str, Rectangle]:
     """Return the bars of a chart by their marks."""
     patches = drawing.figure.axes[0].patches
-    return {str(each.get_gid()): each for each in patches if isinstance(each, Rectangle)}
+    return {str(patch.get_gid()): patch for patch in patches if isinstance(patch, Rectangle)}
 
 
 def lines(drawing: tw.Drawing) -> list[Line2D]:

@@ -25,7 +25,7 @@ def contractions(draw: st.DrawFn, most: int = 20_000) -> Problem:
         {
             "name": name,
             "role": role,
-            "projection": draw(st.permutations([each for each in names if KINDS[each[0]][at]])),
+            "projection": draw(st.permutations([word for word in names if KINDS[word[0]][at]])),
         }
         for at, (name, role) in enumerate([("A", "input"), ("B", "weight"), ("C", "output")])
     ]

@@ -35,9 +35,9 @@ def both(case: Case, links: bool = False) -> tuple[Report, Report]:
     """What is executed, and what `timeloop` says."""
     problem, architecture, mapping = case
     executed = OracleModel(OracleOptions()).bind(problem, architecture).explain(mapping)
-    found = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture).explain(mapping)
-    assert executed.valid and found.valid, (executed.reasons, found.reasons)
-    return executed, found
+    counted = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture).explain(mapping)
+    assert executed.valid and counted.valid, (executed.reasons, counted.reasons)
+    return executed, counted
 
 
 def unequal(case: Case) -> Iterator[str]:
@@ -45,9 +45,9 @@ def unequal(case: Case) -> Iterator[str]:
 
     But for a cycle that Timeloop has too many, of perfect tiles: it divides by words per cycle of computing, which floating point rounds.
     """
-    executed, found = both(case)
+    executed, counted = both(case)
     spare = int(case[2].is_perfect)
-    yield from (f"{each}" for each in differences(*case, executed, found, ()))
+    yield from (f"{difference}" for difference in differences(*case, executed, counted, ()))
 
     def figures(report: Report) -> Iterator[tuple[str, object]]:
         yield "limits", [(limit.name, limit.action, limit.words) for limit in report.limits]
@@ -55,15 +55,17 @@ def unequal(case: Case) -> Iterator[str]:
             yield level.name, level.instances
             yield level.name, {name: (row.instances, row.tile_words) for name, row in level.tensors.items()}
 
-    for (name, said), (_, true) in zip(figures(found), figures(executed), strict=True):
+    for (name, said), (_, true) in zip(figures(counted), figures(executed), strict=True):
         if said != true:
             yield f"{name}: {said}, executed {true}"
-    for mine, other in zip(found.limits, executed.limits, strict=True):
+    for mine, other in zip(counted.limits, executed.limits, strict=True):
         if not 0 <= mine.cycles - other.cycles <= spare * (mine.name != "compute"):
             yield f"cycles: {mine}, executed {other}"
     leaks = any(memory.leakage_pj_per_cycle for memory in case[1].memories)
-    if all(memory.block_words == 1 for memory in case[1].memories) and not (leaks and found.cycles != executed.cycles):
-        pj, really = found.energy_pj or 0.0, executed.energy_pj or 0.0
+    if all(memory.block_words == 1 for memory in case[1].memories) and not (
+        leaks and counted.cycles != executed.cycles
+    ):
+        pj, really = counted.energy_pj or 0.0, executed.energy_pj or 0.0
         if not math.isclose(pj, really, rel_tol=1e-9):
             yield f"energy: {pj}, executed {really}"
 
@@ -78,11 +80,14 @@ class Compared:
 
 def compared(case: Case, links: bool) -> Compared:
     """Of any tensors: what no listed trait explains is wrong, and so is what is more than its bound."""
-    executed, found = both(case, links)
+    executed, counted = both(case, links)
     walk = Walk(case)
-    all_of_them = tuple((each, *used(walk, found, each)) for each in differences(*case, executed, found, OF_TIMELOOP))
-    faults = [f"{each}: {share:.3g} of the bounds" for each, _, share in all_of_them if share > 1.0]
-    computing = [report.limits[0].cycles for report in (executed, found)]
+    all_of_them = tuple(
+        (difference, *used(walk, counted, difference))
+        for difference in differences(*case, executed, counted, OF_TIMELOOP)
+    )
+    faults = [f"{difference}: {share:.3g} of the bounds" for difference, _, share in all_of_them if share > 1.0]
+    computing = [report.limits[0].cycles for report in (executed, counted)]
     if computing[0] != computing[1]:
         faults.append(f"computing: {computing[1]} cycles, executed {computing[0]}")
     return Compared(all_of_them, tuple(faults))
@@ -115,15 +120,15 @@ class Tally:
             self.number[kind] += 1
             self.ragged[kind] += not case[2].is_perfect
             self.faulty[kind] += bool(faults)
-            self.faults += [f"seed {self.seed}, {kind}: {each}" for each in faults]
+            self.faults += [f"seed {self.seed}, {kind}: {fault}" for fault in faults]
         self.seed += 1
 
-    def _any(self, found: Compared) -> tuple[str, ...]:
-        self.as_executed += not found.differences
-        self.causes.update({code for _, codes, _ in found.differences for code in codes})
-        for code, share in ((codes[0], share) for _, codes, share in found.differences if len(codes) == 1):
+    def _any(self, result: Compared) -> tuple[str, ...]:
+        self.as_executed += not result.differences
+        self.causes.update({code for _, codes, _ in result.differences for code in codes})
+        for code, share in ((codes[0], share) for _, codes, share in result.differences if len(codes) == 1):
             self.alone[code], self.most[code] = self.alone[code] + 1, max(self.most[code], share)
-        return found.faults
+        return result.faults
 
     def lines(self) -> Iterator[str]:
         yield f"seeds {self.first} to {self.seed - 1}, {time.process_time():.0f} s of CPU time; not legal: {self.not_legal}"

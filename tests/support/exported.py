@@ -12,7 +12,7 @@ Size = int | str
 
 def meta(shape: Sequence[Size]) -> dict[str, Any]:
     sizes = [
-        {"as_int": each} if isinstance(each, int) else {"as_expr": {"expr_str": each, "hint": None}} for each in shape
+        {"as_int": size} if isinstance(size, int) else {"as_expr": {"expr_str": size, "hint": None}} for size in shape
     ]
     return {"dtype": 7, "sizes": sizes, "requires_grad": False, "device": {"type": "cpu", "index": None}, "strides": []}
 
@@ -24,7 +24,7 @@ def argument(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"as_tensor": {"name": value[1:]}} if value.startswith("%") else {"as_string": value}
     if isinstance(value, list) and value and isinstance(value[0], str):
-        return {"as_tensors": [{"name": each[1:]} for each in value]}
+        return {"as_tensors": [{"name": name[1:]} for name in value]}
     if isinstance(value, float):
         return {"as_float": value if math.isfinite(value) else str(value).replace("inf", "Infinity")}
     kind = "as_bool" if isinstance(value, bool) else "as_int" if isinstance(value, int) else "as_ints"
@@ -45,7 +45,7 @@ def program(
     inputs: Sequence[str], tensors: Mapping[str, Sequence[Size]], nodes: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """`inputs`: those of `tensors` that users give; the others that no node makes are parameters."""
-    outputs = [value for each in nodes for value in each["outputs"]]
+    outputs = [value for item in nodes for value in item["outputs"]]
     made = {one["name"] for value in outputs for one in value.get("as_tensors", [value.get("as_tensor")])}
     specs = [
         {"user_input": {"arg": {"as_tensor": {"name": name}}}}

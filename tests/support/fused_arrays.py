@@ -94,7 +94,7 @@ class Pair:
         for memory, leakage in zip(memories, self.leakage, strict=False):
             memory["leakage_pj_per_cycle"] = leakage
         memories[2] |= {"capacity_words": self.registers, "holds": self.held}
-        clusters: list[dict[str, Any]] = [{"name": each["name"], "memories": [each]} for each in memories[:2]]
+        clusters: list[dict[str, Any]] = [{"name": part["name"], "memories": [part]} for part in memories[:2]]
         clusters += [{"name": f"Row{at}"} for at in range(1, len(self.units))]
         for cluster, size, axis in zip(clusters[1:], self.units, "XY", strict=False):
             cluster["fanout"] = {"size": size, "axis": axis}
@@ -104,30 +104,30 @@ class Pair:
             {
                 "name": f"L{number}",
                 "dimensions": {
-                    at: self.sizes[at] for at in sorted({at for own in tensors.values() for at in "".join(own)})
+                    at: self.sizes[at] for at in sorted({at for ranks in tensors.values() for at in "".join(ranks)})
                 },
                 "tensors": [
-                    {"name": name, "role": role, "projection": [" + ".join(rank) for rank in own]}
-                    for (name, own), role in zip(tensors.items(), ("input", "weight", "output"), strict=True)
+                    {"name": name, "role": role, "projection": [" + ".join(rank) for rank in ranks]}
+                    for (name, ranks), role in zip(tensors.items(), ("input", "weight", "output"), strict=True)
                 ],
             }
             for number, tensors in enumerate(self.layers)
         ]
-        known = {each["tensor"] for each in self.edges()}
-        every = {name if name in known else f"L{i}.{name}" for i, own in enumerate(self.layers) for name in own}
+        known = {edge["tensor"] for edge in self.edges()}
+        every = {name if name in known else f"L{i}.{name}" for i, tensors in enumerate(self.layers) for name in tensors}
         kept = sorted(every)
         branches = [
             {
-                "layer": each["name"],
+                "layer": layer["name"],
                 "entries": [
                     {
                         "target": clusters[-1]["name"],
-                        "temporal_order": list(each["dimensions"]),
-                        "temporal_tile_sizes": dict.fromkeys(each["dimensions"], 1),
+                        "temporal_order": list(layer["dimensions"]),
+                        "temporal_tile_sizes": dict.fromkeys(layer["dimensions"], 1),
                     }
                 ],
             }
-            for each in layers
+            for layer in layers
         ]
         return GroupMapping.model_validate(
             {
@@ -160,7 +160,7 @@ class Layer:
     def __init__(self, pair: Pair, number: int) -> None:
         self.pair, self.number, self.tensors = pair, number, pair.layers[number]
         self.result = list(self.tensors)[-1]
-        self.dimensions = {name: set("".join(own)) for name, own in self.tensors.items()}
+        self.dimensions = {name: set("".join(ranks)) for name, ranks in self.tensors.items()}
         self.sizes = {at: pair.sizes[at] for at in sorted(set().union(*self.dimensions.values()))}
         self.macs = math.prod(self.sizes.values())
         self.moved = cache(self._moved)
@@ -189,12 +189,12 @@ class Layer:
 
     def _inner(self, tile: tuple[tuple[str, int], ...]) -> list[tuple[tuple[int, ...], Loops, tuple[int | None, ...]]]:
         """Return the units along each dimension, the loops of a unit, and how many are outside each register tile."""
-        found = []
+        rows = []
         able = [[at for at in range(1, size + 1) if size % at == 0] for _, size in tile]
         unrolled = set()
         for factors in itertools.product(itertools.product(*able), repeat=len(self.pair.units)):
-            units = tuple(math.prod(each) for each in zip(*factors, strict=True))
-            fits = all(math.prod(own) <= most for own, most in zip(factors, self.pair.units, strict=True))
+            units = tuple(math.prod(sizes) for sizes in zip(*factors, strict=True))
+            fits = all(math.prod(sizes) <= most for sizes, most in zip(factors, self.pair.units, strict=True))
             if fits and all(size % n == 0 for (_, size), n in zip(tile, units, strict=True)):
                 unrolled.add(units)
         for units in sorted(unrolled):
@@ -213,8 +213,8 @@ class Layer:
                         if at is not None
                     ]
                     if sum(words) <= (self.pair.registers or 0):
-                        found.append((units, loops, depths))
-        return found
+                        rows.append((units, loops, depths))
+        return rows
 
     def _moved(
         self,
@@ -236,7 +236,7 @@ class Layer:
             home: the outermost memory has no word of it.
             stays: the tile in the buffer does not go.
         """
-        output, own = name == self.result, self.dimensions[name]
+        output, dims = name == self.result, self.dimensions[name]
         outer, buffer, registers = Counter[str](), Counter[str](), Counter[str]()
         whole = self.tiles(loops)
         parts = {at: size // n for (at, size), n in zip(whole.items(), units, strict=True)}
@@ -248,7 +248,7 @@ class Layer:
         for at, size in inner:
             starts.append([(at, size * step) for step in range(tile[at] // size)])
             tile[at] = size
-        lanes = [dict(zip(whole, each, strict=True)) for each in itertools.product(*map(range, units))]
+        lanes = [dict(zip(whole, point, strict=True)) for point in itertools.product(*map(range, units))]
         near = outer if depth is None else buffer
         begun, begun_far, begun_here = set[object](), set[object](), [set[object]() for _ in lanes]
         last: object = None
@@ -262,7 +262,7 @@ class Layer:
                 place = self.set_of(name, step[:depth], dict.fromkeys(self.sizes, 1), {}, whole=True)
                 now = (place, visit if depth >= apart and not stays else ())
                 if now != last:
-                    moving = max((at for at, (d, _) in enumerate(loops[:depth]) if d in own), default=0)
+                    moving = max((at for at, (d, _) in enumerate(loops[:depth]) if d in dims), default=0)
                     slides = before == (step[:moving], now[1])
                     again = words & begun_far if output else words - held if slides else words
                     last, before, held = now, (step[:moving], now[1]), words
@@ -290,7 +290,7 @@ class Layer:
             near["read"] += len(asked & begun if output else asked)
             near["write"] += len(asked) if output else 0
             begun |= asked
-        return tuple(each[kind] for each in (outer, buffer, registers) for kind in ("read", "write"))  # type: ignore[return-value]
+        return tuple(counts[kind] for counts in (outer, buffer, registers) for kind in ("read", "write"))  # type: ignore[return-value]
 
     def set_of(
         self,
@@ -307,8 +307,8 @@ class Layer:
         ranges = []
         for number, rank in enumerate(self.tensors[name]):
             first = sum(start[at] for at in rank)
-            own = range(first, first + 1 + sum(tile[at] - 1 for at in rank))
-            ranges.append([at for at in own if whole or self.exists(name, number, at)])
+            span = range(first, first + 1 + sum(tile[at] - 1 for at in rank))
+            ranges.append([at for at in span if whole or self.exists(name, number, at)])
         return frozenset(itertools.product(*ranges))
 
     def exists(self, name: str, coordinate: int, at: int) -> bool:
@@ -325,7 +325,7 @@ class Layer:
 
     def costs(self, loops: Loops, depths: dict[str, int], apart: int, fused: bool, stay: tuple[str, ...] = ()) -> Costs:
         """Return the costs of all ways to map the innermost tile."""
-        found: Costs = set()
+        costs: Costs = set()
         for units, inner, registers in self.inner(tuple(self.tiles(loops).items())):
             total = [0] * 6
             for name, register in zip(self.tensors, registers, strict=True):
@@ -340,8 +340,8 @@ class Layer:
                 if rate is not None
             ]
             cycles = max([self.macs // count, *ports])
-            found.add((energy + cycles * sum(self.pair.leakage), cycles))
-        return thinned(found, self.pair.objective)
+            costs.add((energy + cycles * sum(self.pair.leakage), cycles))
+        return thinned(costs, self.pair.objective)
 
 
 def thinned(costs: Costs, objective: Objective) -> Costs:
@@ -349,11 +349,11 @@ def thinned(costs: Costs, objective: Objective) -> Costs:
     if objective == ENERGY:
         return {min(costs)} if costs else costs
     if objective == CYCLES:
-        return {min(costs, key=lambda each: each[::-1])} if costs else costs
+        return {min(costs, key=lambda cost: cost[::-1])} if costs else costs
     kept: Costs = set()
-    for each in sorted(costs):
-        if all(each[1] < other[1] for other in kept):
-            kept.add(each)
+    for pair in sorted(costs):
+        if all(pair[1] < other[1] for other in kept):
+            kept.add(pair)
     return kept
 
 
@@ -362,7 +362,7 @@ State = tuple[Loops, int, int, int]
 
 
 def fused_states(layer: Layer) -> dict[State, Costs]:
-    pair, found = layer.pair, dict[State, Costs]()
+    pair, states = layer.pair, dict[State, Costs]()
     for loops, depths in layer.nests():
         home = depths.get(pair.common)
         if home is None:
@@ -379,8 +379,8 @@ def fused_states(layer: Layer) -> dict[State, Costs]:
                 fits = sum(rooms) + layer.held(pair.common, loops[:home]) <= pair.capacity
                 if fits and layer.is_covered(loops, depths, apart):
                     key = loops[:apart], home, rooms[0], rooms[1]
-                    found.setdefault(key, set()).update(layer.costs(loops, depths, apart, True, stay))
-    return {key: thinned(costs, pair.objective) for key, costs in found.items()}
+                    states.setdefault(key, set()).update(layer.costs(loops, depths, apart, True, stay))
+    return {key: thinned(costs, pair.objective) for key, costs in states.items()}
 
 
 def least(pair: Pair) -> float | None:
@@ -389,14 +389,14 @@ def least(pair: Pair) -> float | None:
     alone: list[Costs] = []
     for layer in layers:
         nests = ((loops, depths) for loops, depths in layer.nests() if layer.is_covered(loops, depths, 0))
-        costs = {each for loops, depths in nests for each in layer.costs(loops, depths, 0, False)}
+        costs = {cost for loops, depths in nests for cost in layer.costs(loops, depths, 0, False)}
         alone.append(thinned(costs, pair.objective))
     pairs = list(itertools.product(*alone))
     first, second = (fused_states(layer) for layer in layers)
     for (loops, home, outside, inside), costs in first.items():
         tile = layers[0].held(pair.common, loops[:home])
-        for (others, at, more, own), theirs in second.items():
-            if (others, at) == (loops, home) and tile + outside + more + max(inside, own) <= pair.capacity:
+        for (others, at, more, room), theirs in second.items():
+            if (others, at) == (loops, home) and tile + outside + more + max(inside, room) <= pair.capacity:
                 pairs += itertools.product(costs, theirs)
     powers = pair.objective.powers
     return min(((a + b) ** powers[0] * (c + d) ** powers[1] for (a, c), (b, d) in pairs), default=None)
@@ -407,14 +407,14 @@ def compared(seed: int) -> str:
     pair = Pair(seed)
     brute = least(pair)
     try:
-        found = search_group(pair.group(), pair.objective)
+        result = search_group(pair.group(), pair.objective)
     except NotConformableError as error:
         return "both found nothing" if brute is None else f"WRONG: nothing found, {error}"
-    counted = (evaluate_group(model, found.group).of(pair.objective) for model in (ORACLE, TIMELOOP))
-    costs = [found.of(pair.objective), *counted]
+    counted = (evaluate_group(model, result.group).of(pair.objective) for model in (ORACLE, TIMELOOP))
+    costs = [result.of(pair.objective), *counted]
     if brute is None or any(cost is None or abs(cost - brute) > 1e-9 * brute for cost in costs):
         return f"WRONG: {pair.objective}: {costs} found, {brute} by brute force"
-    kind = "fused" if found.group != found.unfused else "unfused"
+    kind = "fused" if result.group != result.unfused else "unfused"
     return f"equal, {kind}, {'siblings' if pair.siblings else 'products'}"
 
 

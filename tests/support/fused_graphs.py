@@ -142,10 +142,10 @@ class Graph:
             for name, at in (("DRAM", 0), ("Buffer", 2))
         ]
         memories[1]["capacity_words"] = self.capacity
-        for each in memories:
-            each |= {"word_bits": 8, "bits_per_value": {name: 8 * width for name, width in self.widths.items()}}
+        for memory in memories:
+            memory |= {"word_bits": 8, "bits_per_value": {name: 8 * width for name, width in self.widths.items()}}
         alone = {
-            "entries": [{"target": "DRAM", "keep": [self.name(each) for each in self.users]}],
+            "entries": [{"target": "DRAM", "keep": [self.name(tensor) for tensor in self.users]}],
             "branches": [{"layer": f"L{i}", "entries": [self.units(i)]} for i in range(self.count)],
         }
         return GroupMapping.model_validate(
@@ -153,13 +153,14 @@ class Graph:
                 "name": "graph",
                 "layers": [self._problem(i) for i in range(self.count)],
                 "edges": [
-                    {"tensor": each, "layers": {f"L{i}": each for i in self.users[each]}} for each in self.shared
+                    {"tensor": tensor, "layers": {f"L{i}": tensor for i in self.users[tensor]}}
+                    for tensor in self.shared
                 ],
                 "axes": axes or {},
                 "tree": tree or alone,
                 "architecture": {
                     "name": "two",
-                    "clusters": [{"name": each["name"], "memories": [each]} for each in memories],
+                    "clusters": [{"name": part["name"], "memories": [part]} for part in memories],
                     "compute": {"energy_per_operation_pj": 0.5},
                 },
             }
@@ -202,20 +203,20 @@ class Graph:
             for at in range(2)
             if any(self.sizes[i][self.layers[i][name][at][0]] > 1 for i in self.users[name])
         ]
-        found: dict[frozenset[frozenset[tuple[int, str]]], Axes] = {}
+        choices: dict[frozenset[frozenset[tuple[int, str]]], Axes] = {}
         done: list[set[int]] = []
         for chosen in sorted(itertools.product([False, True], repeat=len(links)), key=sum, reverse=True):
             kept = set(itertools.compress(range(len(links)), chosen))
             sets = {(i, at): frozenset({(i, at)}) for i, sizes in enumerate(self.sizes) for at in sizes}
             for link in (links[at] for at in kept):
-                every = frozenset[tuple[int, str]]().union(*(sets[each] for each in link))
+                every = frozenset[tuple[int, str]]().union(*(sets[pair] for pair in link))
                 sets |= dict.fromkeys(every, every)
-            if all(len({i for i, _ in each}) == len(each) for each in sets.values()):
-                if not any(kept <= each for each in done):
+            if all(len({i for i, _ in members}) == len(members) for members in sets.values()):
+                if not any(kept <= former for former in done):
                     done.append(kept)
-                    names = {each: f"a{at}" for at, each in enumerate(sorted(set(sets.values()), key=sorted))}
-                    found.setdefault(frozenset(names), {one: names[each] for one, each in sets.items()})
-        return list(found.values())
+                    names = {members: f"a{at}" for at, members in enumerate(sorted(set(sets.values()), key=sorted))}
+                    choices.setdefault(frozenset(names), {one: names[members] for one, members in sets.items()})
+        return list(choices.values())
 
 
 def random_graph(seed: int, chain: bool = False, windows: bool = False, widths: bool = False) -> Graph:
@@ -258,7 +259,7 @@ class _Drawn:
             self.objective = ED2P
 
     def _add(self, number: int) -> None:
-        random, known = self.random, [each for each in self.shapes if each not in self.taken]
+        random, known = self.random, [name for name in self.shapes if name not in self.taken]
         first = known[-1] if self.chain or random.random() < 0.5 else random.choice(known)
         rows, columns = self.shapes[first]
         able = [
@@ -319,9 +320,9 @@ class Judge:
             parts = list(_parts(shared, 0, self.graph.count - 1, 0))
             options = [list(self.tiles(parts, parts[0], name, prefixes)) for name in self.graph.shared]
             for nodes in itertools.product(*options):
-                cost, found = self.joined(parts, prefixes, [each for some in nodes for each in some], best)
-                if found is not None:
-                    best, tree = cost, found
+                cost, branch = self.joined(parts, prefixes, [node for some in nodes for node in some], best)
+                if branch is not None:
+                    best, tree = cost, branch
         return best, tree
 
     def trees(
@@ -356,7 +357,7 @@ class Judge:
             if any(axis not in self.sizes[i] for i in inside):
                 return False
             whole = {self.sizes[i][axis] for i in inside}
-            if len(whole) > 1 and any(each % size or each == size for each in whole):
+            if len(whole) > 1 and any(length % size or length == size for length in whole):
                 return False
         for name in self.ranks[reader]:
             maker = self.graph.makers.get(name, reader)
@@ -383,11 +384,11 @@ class Judge:
                 if self._may_be_home(name, users, loops, depth > part.start):
                     yield (Node(name, users, part, depth),)
         inner = [
-            each for each in parts if each.start == part.end and part.first <= each.first <= each.last <= part.last
+            other for other in parts if other.start == part.end and part.first <= other.first <= other.last <= part.last
         ]
-        inner = [each for each in inner if each != part and _parent(parts, each) == part]
-        for some in itertools.product(*(self.tiles(parts, each, name, prefixes) for each in inner)):
-            yield tuple(node for each in some for node in each)
+        inner = [other for other in inner if other != part and _parent(parts, other) == part]
+        for some in itertools.product(*(self.tiles(parts, other, name, prefixes) for other in inner)):
+            yield tuple(node for nodes in some for node in nodes)
 
     def _may_be_home(self, name: str, users: tuple[int, ...], loops: Loops, last: bool) -> bool:
         """Return whether loops may be outside a tile that layers share. `last`: the last one is in the tile's part."""
@@ -415,34 +416,37 @@ class Judge:
             halo = (
                 loops and self.graph.makers.get(node.tensor) in node.users and self._is_uneven(node.users, loops[-1][0])
             )
-            using = [each for each in parts if _parent(parts, each) == node.part and each.uses(node.users)]
+            using = [other for other in parts if _parent(parts, other) == node.part and other.uses(node.users)]
             if node.ends and not halo and not (len(using) == 1 and loops):
                 # the tile lives from the first branch that uses it to the last; one for a single branch stays for the next step
                 first, last = using[0].first, using[-1].last
             room[first : last + 1] -= words
         if room.min() < 0:
             return best, None
-        paths = [[each for each in parts if each.first <= i <= each.last] for i in range(graph.count)]
-        found = [self.rows(i, prefixes[i], *self._around(i, paths[i], nodes)) for i in range(graph.count)]
-        if not all(found):
+        paths = [[other for other in parts if other.first <= i <= other.last] for i in range(graph.count)]
+        options = [self.rows(i, prefixes[i], *self._around(i, paths[i], nodes)) for i in range(graph.count)]
+        if not all(options):
             return best, None
-        least = sum(min(row[1] for row in each) for each in found), sum(min(row[2] for row in each) for each in found)
+        least = (
+            sum(min(row[1] for row in choices) for choices in options),
+            sum(min(row[2] for row in choices) for choices in options),
+        )
         if self._cost(*least) >= best * (1 - 1e-12):
             return best, None
         alive, energy, cycles = np.zeros((1, graph.count)), np.zeros(1), np.zeros(1)
-        for i, each in enumerate(found):
-            own = np.zeros((len(each), graph.count))
+        for i, table in enumerate(options):
+            spans = np.zeros((len(table), graph.count))
             for level, part in enumerate(paths[i]):
-                own[:, part.first : part.last + 1] += np.array([row[0][level] for row in each])[:, None]
-            alive = (alive[:, None] + own).reshape(-1, graph.count)
-            energy = (energy[:, None] + np.array([row[1] for row in each])).ravel()
-            cycles = (cycles[:, None] + np.array([row[2] for row in each])).ravel()
+                spans[:, part.first : part.last + 1] += np.array([row[0][level] for row in table])[:, None]
+            alive = (alive[:, None] + spans).reshape(-1, graph.count)
+            energy = (energy[:, None] + np.array([row[1] for row in table])).ravel()
+            cycles = (cycles[:, None] + np.array([row[2] for row in table])).ravel()
         costs = np.where((alive <= room).all(axis=1), self._cost(energy, cycles), math.inf)
         at = int(costs.argmin())
         if costs[at] >= best * (1 - 1e-12):
             return best, None
-        chosen = np.unravel_index(at, [len(each) for each in found])
-        rows = [each[k] for each, k in zip(found, chosen, strict=True)]
+        chosen = np.unravel_index(at, [len(choices) for choices in options])
+        rows = [choices[k] for choices, k in zip(options, chosen, strict=True)]
         return float(costs[at]), self._tree(parts, parts[0], nodes, rows)
 
     def _cost(self, energy: Any, cycles: Any) -> Any:
@@ -466,7 +470,7 @@ class Judge:
             for name in self.graph.layers[number]
             if name not in at_home
         }
-        outside = max((each.depth for each in nodes if each.users[0] <= number <= each.users[-1]), default=0)
+        outside = max((tile.depth for tile in nodes if tile.users[0] <= number <= tile.users[-1]), default=0)
         return tuple(path), outside, tuple(at_home.items()), tuple(alone.items())
 
     def _is_alone(self, number: int, name: str, part: Part) -> bool:
@@ -484,7 +488,7 @@ class Judge:
         alone: tuple[tuple[str, int], ...],
     ) -> list[Row]:
         """Return the words and costs of all loops and places of one layer's own tiles."""
-        graph, found = self.graph, dict[Figures, Row]()
+        graph, rows = self.graph, dict[Figures, Row]()
         macs = math.prod(self.sizes[number].values())
         for loops in self._orders(prefix, self.sizes[number] | dict(prefix)):
             options: list[list[tuple[Words, int, int, int]]] = []
@@ -493,15 +497,15 @@ class Judge:
                 moved = self.moved(number, name, None if filled is None else loops[:depth], apart, True)
                 options.append([(self._wide(number, name, moved), 0, 0, -1)])
             for name, first in alone:
-                each = [(self._wide(number, name, self.moved(number, name, None, 0, False)), 0, 0, -1)]
+                ways = [(self._wide(number, name, self.moved(number, name, None, 0, False)), 0, 0, -1)]
                 for level, part in list(enumerate(path))[first:]:
                     for depth in range(part.start, (part.end if level < len(path) - 1 else len(loops)) + 1):
                         if not self._is_covered(number, name, loops[outside:depth]):
                             continue
                         words = self.boxes(number, name, loops[:depth]) * graph.width(number, name)
                         moved = self.moved(number, name, loops[:depth], part.start, False)
-                        each.append((self._wide(number, name, moved), level, words, depth))
-                options.append(each)
+                        ways.append((self._wide(number, name, moved), level, words, depth))
+                options.append(ways)
             names = [name for name, _ in (*at_home, *alone)]
             for chosen in itertools.product(*options):
                 kept = [0] * len(path)
@@ -509,22 +513,22 @@ class Judge:
                     kept[level] += words
                 if sum(kept) > graph.capacity:
                     continue
-                total = [sum(each) for each in zip(*(each[0] for each in chosen), strict=True)]
+                total = [sum(column) for column in zip(*(way[0] for way in chosen), strict=True)]
                 energy = macs * 0.5 + sum(a * b for a, b in zip(total, graph.energies, strict=True))
                 ports = [math.ceil(a / b) for a, b in zip(total, graph.bandwidths, strict=True) if b is not None]
                 key = (tuple(kept), energy, max([macs, *ports]))
-                if key not in found:
+                if key not in rows:
                     places = [
                         (name, path[level], depth)
                         for name, (_, level, _, depth) in zip(names, chosen, strict=True)
                         if depth >= 0
                     ]
-                    found[key] = (*key, loops, tuple(places))
+                    rows[key] = (*key, loops, tuple(places))
         best = list[Figures]()
-        for key in sorted(found):
+        for key in sorted(rows):
             if not any(_at_most(other, key) for other in best):
                 best.append(key)
-        return [found[key] for key in best]
+        return [rows[key] for key in best]
 
     def _wide(self, number: int, name: str, moved: Words) -> Words:
         """Return the words that some values take."""
@@ -575,7 +579,7 @@ class Judge:
             new = words
             if last is not None and moving and not output and last[2] == outside and moving[-1] >= apart:
                 stays = (self._extent(rank, tile) - (a - b) for rank, a, b in zip(ranks, where, last[0], strict=True))
-                new -= math.prod(max(0, each) for each in stays)
+                new -= math.prod(max(0, length) for length in stays)
             last = (where, step[:apart], outside)
             if not output or where in begun:
                 reads, fills = reads + new, fills + new
@@ -600,15 +604,15 @@ class Judge:
         for depth in range(part.start, (len(loops) if leaf else part.end) + 1):
             kept = [node.tensor for node in nodes if (node.part, node.depth) == (part, depth)]
             kept += [name for row in rows for name, *place in row[4] if place == [part, depth]]
-            entry: dict[str, Any] = {"target": "Buffer", "keep": kept if leaf else [graph.name(each) for each in kept]}
+            entry: dict[str, Any] = {"target": "Buffer", "keep": kept if leaf else [graph.name(name) for name in kept]}
             if depth > part.start:
                 axis, size = loops[depth - 1]
                 entry["temporal_tile_sizes"] = {self.dimensions[part.first][axis] if leaf else axis: size}
             entries.append(entry)
         if leaf:
             return {"layer": f"L{part.first}", "entries": [*entries, graph.units(part.first)]}
-        inner = [each for each in parts if _parent(parts, each) == part]
-        return {"entries": entries, "branches": [self._tree(parts, each, nodes, rows) for each in inner]}
+        inner = [other for other in parts if _parent(parts, other) == part]
+        return {"entries": entries, "branches": [self._tree(parts, other, nodes, rows) for other in inner]}
 
     def _is_home(self, node: Node, name: str) -> bool:
         return node.tensor == name and self.graph.makers.get(name) in node.users
@@ -618,7 +622,7 @@ class Judge:
         axes: dict[str, dict[str, str]] = {}
         for (layer, dimension), axis in self.axes.items():
             axes.setdefault(axis, {})[f"L{layer}"] = dimension
-        return self.graph.group({axis: own for axis, own in axes.items() if len(own) > 1}, tree)
+        return self.graph.group({axis: users for axis, users in axes.items() if len(users) > 1}, tree)
 
 
 def _parts(shared: tuple[int, ...], first: int, last: int, start: int) -> Iterator[Part]:
@@ -634,7 +638,7 @@ def _parts(shared: tuple[int, ...], first: int, last: int, start: int) -> Iterat
 
 
 def _parent(parts: list[Part], part: Part) -> Part | None:
-    outer = [each for each in parts if each.first <= part.first and part.last <= each.last and each != part]
+    outer = [other for other in parts if other.first <= part.first and part.last <= other.last and other != part]
     return outer[-1] if outer and parts.index(part) else None
 
 
@@ -644,17 +648,17 @@ def _at_most(one: Figures, other: Figures) -> bool:
 
 def _smaller(size: int) -> list[int]:
     """Return the tiles inside."""
-    return [each for each in range(1, size) if size % each == 0]
+    return [tile for tile in range(1, size) if size % tile == 0]
 
 
 def least(graph: Graph, beyond: bool = False) -> tuple[float | None, GroupMapping | None]:
     """Return the least cost of all mappings, and one that has it; None if nothing fits."""
-    best, found = math.inf, None
+    best, mapping = math.inf, None
     for axes in graph.axes():
         judge = Judge(graph, axes, beyond)
         best, tree = judge.best(best)
-        found = found if tree is None else judge.group(tree)
-    return (None if found is None else best), found
+        mapping = mapping if tree is None else judge.group(tree)
+    return (None if mapping is None else best), mapping
 
 
 def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool = False, widths: bool = False) -> str:
@@ -662,31 +666,33 @@ def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool
     graph = random_graph(seed, chain, windows, widths)
     brute, mapping = least(graph, beyond)
     try:
-        found = search_group(graph.group(), graph.objective)
+        result = search_group(graph.group(), graph.objective)
     except NotConformableError as error:
         return f"refused by both: {error}" if brute is None else f"WRONG: refused: {error}"
     figures = list[float]()
-    for each in (found.group, mapping):
-        reports = [evaluate_group(model, each) for model in ((ORACLE, TIMELOOP) if graph.slides else (ORACLE,)) if each]
+    for group in (result.group, mapping):
+        reports = [
+            evaluate_group(model, group) for model in ((ORACLE, TIMELOOP) if graph.slides else (ORACLE,)) if group
+        ]
         costs = [report.of(graph.objective) for report in reports]
         if {reason.code for report in reports for reason in report.reasons} == {"tile"}:
             return "only execution counts it"
         if not costs or None in costs:
             reasons = [str(reason) for report in reports for reason in report.reasons]
-            return f"WRONG: {'search' if each is found.group else 'brute force'}, {brute}: {reasons}"
+            return f"WRONG: {'search' if group is result.group else 'brute force'}, {brute}: {reasons}"
         figures.append(costs[-1] or 0.0)
     executed, confirmed = figures
     if brute is None or abs(confirmed - brute) > 1e-9 * confirmed:
         return f"WRONG: {brute} by brute force, {confirmed} counted"
     if abs(executed - confirmed) > 1e-9 * confirmed:
         return f"WRONG: {'BETTER' if executed < confirmed else 'worse'}: {executed} found, {brute} by brute force"
-    filled = next(each.used_words for each in evaluate_group(ORACLE, found.group).levels if each.name == "Buffer")
+    filled = next(level.used_words for level in evaluate_group(ORACLE, result.group).levels if level.name == "Buffer")
     tight = replace(graph, capacity=filled or 1)
     full = search_group(tight.group(), graph.objective).of(graph.objective)
     if abs(full - confirmed) > 1e-9 * confirmed:
         return f"WRONG: {confirmed} by brute force, {full} found in the {filled} words that it needs"
-    kind = "fused" if found.group != found.unfused else "unfused"
-    halo = " with a halo" if any(keeps_halo(found.group, each) for each in found.group.users) else ""
+    kind = "fused" if result.group != result.unfused else "unfused"
+    halo = " with a halo" if any(keeps_halo(result.group, tensor) for tensor in result.group.users) else ""
     return f"equal, {kind}{halo}, {graph.count} layers"
 
 

@@ -93,7 +93,7 @@ class PaddedLayer(Layer):
             for rank in self.tensors[name]
             if len(rank) > 1
         ]
-        return all(len(each) <= 1 for each in windows)
+        return all(len(window) <= 1 for window in windows)
 
 
 def compared(seed: int) -> str:
@@ -101,17 +101,17 @@ def compared(seed: int) -> str:
     pair = PaddedPair(seed)
     brute = least(pair)
     try:
-        found = search_group(pair.group(), pair.objective)
+        result = search_group(pair.group(), pair.objective)
     except NotConformableError as error:
         return "both found nothing" if brute is None else f"WRONG: nothing found, {error}"
-    told, counted = found.of(pair.objective), evaluate_group(TIMELOOP, found.group)
-    cost, executed = counted.of(pair.objective), evaluate_group(ORACLE, found.group).of(pair.objective)
+    told, counted = result.of(pair.objective), evaluate_group(TIMELOOP, result.group)
+    cost, executed = counted.of(pair.objective), evaluate_group(ORACLE, result.group).of(pair.objective)
     wrong = brute is None or abs(told - brute) > 1e-9 * brute or executed is None or executed > told * (1 + 1e-9)
     if wrong or (cost is not None and abs(cost - told) > 1e-9 * told):
         return f"WRONG: {pair.objective}: {told}, {cost}, {executed} found, {brute} by brute force"
-    kind = "fused" if found.group != found.unfused else "unfused"
+    kind = "fused" if result.group != result.unfused else "unfused"
     fewer = ", executed with fewer words" if executed is not None and executed < told * (1 - 1e-9) else ""
-    refused = " and ".join(sorted({each.code for each in counted.reasons}))
+    refused = " and ".join(sorted({reason.code for reason in counted.reasons}))
     return f"equal, {kind}, {f'refused by timeloop ({refused})' if refused else 'counted by timeloop'}{fewer}"
 
 

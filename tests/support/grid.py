@@ -182,7 +182,7 @@ class FirstValid:
 
 def usable(kind: type[MapperSpec] | type[CostModelSpec]) -> list[Registration]:
     """Return the plugins with all their dependencies."""
-    return [each for each in installed().of_kind(kind) if not each.spec.missing()]
+    return [plugin for plugin in installed().of_kind(kind) if not plugin.spec.missing()]
 
 
 def pairs() -> Iterator[tuple[Problem, Architecture]]:
@@ -197,7 +197,7 @@ def grid(model: str) -> tuple[Outcome, ...]:
         searched(mapper, model, problem, architecture, known)
         for problem, architecture in pairs()
         for known in [exists(model, problem, architecture)]
-        for mapper in (each.name for each in usable(MapperSpec))
+        for mapper in (plugin.name for plugin in usable(MapperSpec))
     )
 
 
@@ -258,9 +258,9 @@ def _candidates(space: MapSpace) -> Iterator[Candidates]:
 def always_there() -> list[str]:
     """Built-in cost models that need nothing else."""
     return [
-        each.name
-        for each in usable(CostModelSpec)
-        if each.distribution == BUILTIN and not (each.spec.needs or each.spec.programs)
+        plugin.name
+        for plugin in usable(CostModelSpec)
+        if plugin.distribution == BUILTIN and not (plugin.spec.needs or plugin.spec.programs)
     ]
 
 
@@ -272,12 +272,12 @@ def table() -> str:
     models = always_there()
     head = [f"| mapper | {' | '.join(f'`{model}`' for model in models)} |", f"| --- |{' ---: |' * len(models)}"]
     rows: dict[str, list[str]] = {}
-    for mapper in (each.name for each in usable(MapperSpec) if each.distribution == BUILTIN):
+    for mapper in (plugin.name for plugin in usable(MapperSpec) if plugin.distribution == BUILTIN):
         cells = []
         for model in models:
-            known = [each for each in grid(model) if each.mapper == mapper and each.exists]
-            refused = sum(bool(each.refused) for each in known)
-            found = f"{sum(each.valid for each in known)} of {len(known)}"
-            cells.append(f"{found}, {refused} refused" if refused else found)
+            known = [case for case in grid(model) if case.mapper == mapper and case.exists]
+            refused = sum(bool(case.refused) for case in known)
+            text = f"{sum(case.valid for case in known)} of {len(known)}"
+            cells.append(f"{text}, {refused} refused" if refused else text)
         rows.setdefault(" | ".join(cells), []).append(f"`{mapper}`")
     return "\n".join([*head, *(f"| {', '.join(mappers)} | {cells} |" for cells, mappers in rows.items())])

@@ -30,11 +30,11 @@ def figures(report: Report) -> dict[Any, Any]:
     """Return counts by memory, layer and tensor, peaks, and limits of a valid report."""
     assert report.valid, report.reasons
     counts = {
-        (each.level, each.layer, each.tensor): (each.instances, each.reads.total, each.fills.total, each.updates.total)
-        for each in report.accesses
+        (row.level, row.layer, row.tensor): (row.instances, row.reads.total, row.fills.total, row.updates.total)
+        for row in report.accesses
     }
-    peaks = {each.name: (each.used_words, each.instances) for each in report.levels}
-    limits = {(each.name, each.action): (each.cycles, each.binding_cycles, each.words) for each in report.limits}
+    peaks = {level.name: (level.used_words, level.instances) for level in report.levels}
+    limits = {(limit.name, limit.action): (limit.cycles, limit.binding_cycles, limit.words) for limit in report.limits}
     return counts | peaks | limits | {"cycles": report.cycles}
 
 
@@ -50,7 +50,7 @@ def judged(group: GroupMapping) -> str:
     if executed.valid and _lost(group, executed):
         return "WRONG: an input or a final result is nowhere as a whole"
     if not report.valid:
-        return f"refused by timeloop ({','.join(sorted({each.code for each in report.reasons}))})"
+        return f"refused by timeloop ({','.join(sorted({reason.code for reason in report.reasons}))})"
     if not executed.valid:
         return "WRONG: refused by oracle"
     kind = " with halos" if any(keeps_halo(group, tensor) for tensor in group.users) else ""
@@ -66,10 +66,10 @@ def judged(group: GroupMapping) -> str:
 def _ends_inside(group: GroupMapping, memory: str) -> Iterator[tuple[str, str, int]]:
     """Yield tensor, layer and outermost storage entry of inputs and final results that a memory does not keep."""
     for tensor, users in group.users.items():
-        roles = {group.paths[layer].problem.tensor(own).is_output for layer, own in users.items()}
+        roles = {group.paths[layer].problem.tensor(name).is_output for layer, name in users.items()}
         is_added = len(group.needs[tensor]) > len(users)
-        for layer, own in users.items() if roles != {True, False} and not is_added else ():
-            entry = group.paths[layer].keepers(own)[0]
+        for layer, operand in users.items() if roles != {True, False} and not is_added else ():
+            entry = group.paths[layer].keepers(operand)[0]
             if group.paths[layer].mapping.entries[entry].target != memory:
                 yield tensor, layer, entry
 
@@ -79,11 +79,11 @@ def _lost(group: GroupMapping, executed: Report) -> bool:
 
     All instances of a home together have each word of the tensor once, at least.
     """
-    rows = {(each.level, each.layer, each.tensor): each for each in executed.accesses}
+    rows = {(row.level, row.layer, row.tensor): row for row in executed.accesses}
     for tensor, layer, entry in _ends_inside(group, "DRAM"):
         path = group.paths[layer]
-        own, home = path.problem.tensor(group.users[tensor][layer]), path.mapping.entries[entry]
-        words, tile = path.problem.tensor_words(own), path.problem.tile_words(own, home.temporal_tile_sizes)
+        use, home = path.problem.tensor(group.users[tensor][layer]), path.mapping.entries[entry]
+        words, tile = path.problem.tensor_words(use), path.problem.tile_words(use, home.temporal_tile_sizes)
         if path.places[entry][0] or tile * rows[home.target, layer, tensor].instances < words:
             return True
     return False
@@ -96,15 +96,15 @@ def _found_again(group: GroupMapping, report: Report, executed: Report) -> bool:
     windows = {
         (layer, tensor)
         for tensor, users in group.users.items()
-        for layer, own in users.items()
-        if any(len(rank.terms) > 1 for rank in group.paths[layer].problem.tensor(own).projection)
+        for layer, name in users.items()
+        if any(len(rank.terms) > 1 for rank in group.paths[layer].problem.tensor(name).projection)
     }
     fewer = all(
         (row[1], row[2]) in windows and all(a >= b for a, b in zip(counts[row], others[row], strict=True))
         for row in rows
     )
-    peaks = {each.name: each.used_words for each in report.levels} == {
-        each.name: each.used_words for each in executed.levels
+    peaks = {level.name: level.used_words for level in report.levels} == {
+        level.name: level.used_words for level in executed.levels
     }
     return bool(rows) and fewer and peaks
 
@@ -129,7 +129,7 @@ def main() -> int:
     parser.add_argument("--mutate", action="store_true", help="damage files of groups")
     arguments = parser.parse_args()
     examples = ("two_products.yaml", "two_convolutions.yaml")
-    texts = [EXAMPLE_FILES.joinpath(each).read_text(encoding="utf-8") for each in examples]
+    texts = [EXAMPLE_FILES.joinpath(name).read_text(encoding="utf-8") for name in examples]
     texts += [random_group(seed, padding=0.3).to_yaml() for seed in range(20 if arguments.mutate else 0)]
 
     def outcome(seed: int) -> str:

@@ -85,7 +85,7 @@ def stating(field: str, base: Architecture = PLAIN) -> Architecture:
     """
     value, where = EXAMPLES[field], {"read_bandwidth_words_per_cycle": "A", "word_bits": "ABC"}.get(field, "C")
     if field in attributes_of(Memory):
-        return base.with_memories(lambda each: each.model_copy(update={field: value}) if each.name in where else each)
+        return base.with_memories(lambda part: part.model_copy(update={field: value}) if part.name in where else part)
     if field in attributes_of(Compute):
         return base.model_copy(update={"compute": base.compute.model_copy(update={field: value})})
     outer, fanned, *inner = base.clusters

@@ -29,17 +29,17 @@ def executed(product: Product, operands: Sequence[Array], shape: tuple[int, ...]
     read = product.layouts[problem.output.name].result(problem, shape).read()
     assert read.cut is None, read.cut
     made, words = read.points()
-    found = np.zeros(shape, result.dtype)
-    found[words] = result[made]
-    return found
+    output = np.zeros(shape, result.dtype)
+    output[words] = result[made]
+    return output
 
 
 def plain(shape: tuple[int, ...]) -> View:
     """The words of a value, as if a layer made all of them."""
     sizes = {f"a{place}": size for place, size in enumerate(shape) if size > 1}
     names = [(f"a{place}",) if size > 1 else () for place, size in enumerate(shape)]
-    made = tuple(({name: 1 for name in each}, 0) for each in names)
-    return View("value", sizes, made, tuple(Axis(size, each) for size, each in zip(shape, names, strict=True)))
+    made = tuple(({name: 1 for name in axes}, 0) for axes in names)
+    return View("value", sizes, made, tuple(Axis(size, axes) for size, axes in zip(shape, names, strict=True)))
 
 
 def convolved(
@@ -55,9 +55,9 @@ def convolved(
     outward, inward, *window = weight.shape
     reach = [(size - 1) * dilation for size, dilation in zip(window, dilations, strict=True)]
     rows, columns = (
-        (size - each - 1) // stride + 1 for size, each, stride in zip(padded.shape[2:], reach, strides, strict=True)
+        (size - length - 1) // stride + 1 for size, length, stride in zip(padded.shape[2:], reach, strides, strict=True)
     )
-    found = np.zeros((len(data), outward, rows, columns), data.dtype)
+    output = np.zeros((len(data), outward, rows, columns), data.dtype)
     for k in range(outward):
         first = k // (outward // groups) * inward
         for p in range(rows):
@@ -66,5 +66,5 @@ def convolved(
                 part = padded[
                     :, first : first + inward, y : y + reach[0] + 1 : dilations[0], x : x + reach[1] + 1 : dilations[1]
                 ]
-                found[:, k, p, q] = (part * weight[k]).sum(axis=(1, 2, 3))
-    return found
+                output[:, k, p, q] = (part * weight[k]).sum(axis=(1, 2, 3))
+    return output

@@ -110,7 +110,7 @@ def tilings(draw: st.DrawFn, problem: Problem, architecture: Architecture, perfe
 
 
 def _pieces(size: int, perfect: bool) -> st.SearchStrategy[int]:
-    divisors = [each for each in range(1, size + 1) if size % each == 0]
+    divisors = [piece for piece in range(1, size + 1) if size % piece == 0]
     return st.sampled_from([size, *divisors] if perfect else [size, size, *divisors, *divisors, *range(1, size + 1)])
 
 
@@ -124,5 +124,5 @@ def cases(
 ) -> Case:
     """A problem, an array and a few mappings over one skeleton."""
     problem, architecture = draw(layers(strides)), draw(arrays(roomy))
-    found = draw(st.lists(tilings(problem, architecture, perfect), min_size=1, max_size=most))
-    return problem, architecture, found
+    mappings = draw(st.lists(tilings(problem, architecture, perfect), min_size=1, max_size=most))
+    return problem, architecture, mappings

@@ -29,20 +29,20 @@ INSTALLING = ("python3.11", ".venv/bin/pip", ".venv-test/bin/pip", ".venv-test/b
 
 
 def blocks(page: str, mark: str) -> list[str]:
-    return [text for found, text in FENCE.findall(PAGES[page]) if found == mark]
+    return [text for sign, text in FENCE.findall(PAGES[page]) if sign == mark]
 
 
 def commands(block: str) -> list[list[str]]:
     """The commands of Tilewright in it, word by word, file names written out."""
-    found = []
+    lines = []
     for line in block.replace("\\\n", " ").splitlines():
         for part in line.split(" && "):
             words = shlex.split(part, comments=True)
             if words and words[0] not in INSTALLING:
                 program, *rest = words
                 assert program.removeprefix(".venv/bin/") == "tilewright", line
-                found.append(rest)
-    return found
+                lines.append(rest)
+    return lines
 
 
 def clone_of_the_manual(

@@ -89,13 +89,13 @@ def _name(router: Router) -> str:
 
 def runs(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict[tuple[str, int], list[MeshRun]]:
     """Return, for each mesh (cluster, number), its instances that carry words."""
-    found = defaultdict[tuple[str, int], dict[tuple[int, ...], MeshRun]](lambda: defaultdict(MeshRun))
+    meshes = defaultdict[tuple[str, int], dict[tuple[int, ...], MeshRun]](lambda: defaultdict(MeshRun))
     for tensor in problem.tensors:
         keeping = [number for number, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
         for outer, inner in itertools.pairwise([*keeping, len(mapping.entries)]):
             for key, instance, packet in _packets(problem, architecture, mapping, tensor, outer, inner):
-                found[key][instance].packets.append(packet)
-    return {key: list(instances.values()) for key, instances in found.items()}
+                meshes[key][instance].packets.append(packet)
+    return {key: list(instances.values()) for key, instances in meshes.items()}
 
 
 def _packets(

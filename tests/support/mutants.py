@@ -70,7 +70,7 @@ class Modules:
 
     def tests_of(self, module: Path) -> tuple[Tests, ...]:
         """Return the tests of one module."""
-        package, *inside = (each for each in module.with_suffix("").parts if each != "plugins")
+        package, *inside = (part for part in module.with_suffix("").parts if part != "plugins")
         nearest = Path("tests", package, *inside[1:-1], f"test_{inside[-1]}.py")
         first, *rest = self.tests
         arguments = first.arguments.format(folder=inside[1])
@@ -141,10 +141,10 @@ def drawn(count: int, seed: int) -> Iterator[Mutant]:
         }
         modules = sorted(of_file)
         while True:
-            module = random.choices(modules, [each.stat().st_size for each in modules])[0]
+            module = random.choices(modules, [path.stat().st_size for path in modules])[0]
             faults = faults_of(module.relative_to(ROOT))
-            place = random.choice(sorted({each.start_pos for each in faults}))
-            fault = random.choice([each for each in faults if each.start_pos == place])
+            place = random.choice(sorted({mutation.start_pos for mutation in faults}))
+            fault = random.choice([mutation for mutation in faults if mutation.start_pos == place])
             key = fault.module_path, fault.operator_name, fault.occurrence
             if key not in before:
                 break
@@ -157,8 +157,13 @@ def faults_of(module: Path) -> list[MutationSpec]:
     """Return the faults that can be made in a module, by name."""
     with tempfile.TemporaryDirectory() as folder, use_db(Path(folder, "mutants.sqlite")) as database:
         init([module], database, {})
-        faults = [each for item in database.work_items for each in item.mutations if FAULTS.match(each.operator_name)]
-    return sorted(faults, key=lambda each: (each.operator_name, each.occurrence))
+        faults = [
+            mutation
+            for item in database.work_items
+            for mutation in item.mutations
+            if FAULTS.match(mutation.operator_name)
+        ]
+    return sorted(faults, key=lambda mutation: (mutation.operator_name, mutation.occurrence))
 
 
 @cache
@@ -208,10 +213,10 @@ def judged(mutant: Mutant) -> dict[str, Any]:
         number = fault.start_pos[0] - 1
         lines = before.splitlines()[number], after.splitlines()[number]
         for tests in mutant.tests:
-            found, test = outcome(tests)
-            if found != "survived":
+            state, test = outcome(tests)
+            if state != "survived":
                 break
-    return record | {"outcome": found, "test": test, "lines": [each.strip() for each in lines]}
+    return record | {"outcome": state, "test": test, "lines": [line.strip() for line in lines]}
 
 
 def main() -> int:
@@ -231,7 +236,7 @@ def main() -> int:
     records: dict[int, dict[str, Any]] = {}
     record = None if arguments.record is None else arguments.record.absolute()
     if record is not None and record.exists():
-        records = {each["number"]: each for each in map(json.loads, record.read_text(encoding="utf-8").splitlines())}
+        records = {row["number"]: row for row in map(json.loads, record.read_text(encoding="utf-8").splitlines())}
     os.chdir(ROOT)
     if not Path(tilewright.__file__).is_relative_to(ROOT):
         print(f"error: {tilewright.__file__} would be tested, which is not in {ROOT}", file=sys.stderr)
@@ -252,9 +257,9 @@ def main() -> int:
         if record is not None:
             with record.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(records[number]) + "\n")
-    counts = Counter((each["area"], each["outcome"]) for each in records.values())
-    for (area, found), count in sorted(counts.items()):
-        print(f"{area}: {count} {found}")
+    counts = Counter((row["area"], row["outcome"]) for row in records.values())
+    for (area, state), count in sorted(counts.items()):
+        print(f"{area}: {count} {state}")
     return 0
 
 

@@ -144,19 +144,19 @@ def mutated_yaml(random: Random, text: str) -> str:
         return mutated_text(random, text)
 
 
-def _listed(node: yaml.Node | None, found: list[yaml.Node]) -> None:
+def _listed(node: yaml.Node | None, nodes: list[yaml.Node]) -> None:
     if node is None:
         raise ValueError("nothing")
-    found.append(node)
-    if len(found) > MAX_NODES:
+    nodes.append(node)
+    if len(nodes) > MAX_NODES:
         raise ValueError("too many")
     if isinstance(node, yaml.SequenceNode):
-        for each in node.value:
-            _listed(each, found)
+        for part in node.value:
+            _listed(part, nodes)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            _listed(key, found)
-            _listed(value, found)
+            _listed(key, nodes)
+            _listed(value, nodes)
 
 
 def _node_fault(random: Random, nodes: list[yaml.Node]) -> None:
@@ -212,7 +212,7 @@ def mutated_model(random: Random, data: bytes) -> bytes:
 def _graph_fault(random: Random, model: ModelProto) -> None:
     graph = model.graph
     node = random.choice(graph.node)
-    names = [value for each in graph.node for value in (*each.input, *each.output)] + ["", "absent"]
+    names = [value for item in graph.node for value in (*item.input, *item.output)] + ["", "absent"]
     what = random.randrange(9)
     if what == 0:
         node.op_type = random.choice([random.choice(graph.node).op_type, *OPERATORS])
@@ -227,7 +227,9 @@ def _graph_fault(random: Random, model: ModelProto) -> None:
             attribute.ints[random.randrange(len(attribute.ints))] = random.choice(SIZES)
         attribute.s = _odd(random).encode(errors="ignore")
     elif what == 4:
-        values = [each for each in (*graph.input, *graph.output, *graph.value_info) if each.type.tensor_type.shape.dim]
+        values = [
+            value for value in (*graph.input, *graph.output, *graph.value_info) if value.type.tensor_type.shape.dim
+        ]
         if values:
             dimension = random.choice(random.choice(values).type.tensor_type.shape.dim)
             dimension.dim_value = random.choice(SIZES)

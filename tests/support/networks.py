@@ -47,7 +47,7 @@ class Drawn:
         """A convolution with random window, stride, padding and groups; `same` keeps the picture's size."""
         batch, channels, *picture = self.shapes[value]
         draw = self.random
-        groups = draw.choice([each for each in (1, 2, channels) if channels % each == 0])
+        groups = draw.choice([divisor for divisor in (1, 2, channels) if channels % divisor == 0])
         outward = outward or groups * draw.randint(1, 3)
         groups = groups if outward % groups == 0 else 1
         window = [draw.choice([1, 3] if same else [1, 2, 3]) for _ in picture]
@@ -106,16 +106,16 @@ class Drawn:
                 value = self.add("Add", [value, other], None)
             elif kind == "branches":
                 both = [self.convolution(value, draw.randint(1, 3), same=True) for _ in range(2)]
-                total = sum(self.shapes[each][1] for each in both)
+                total = sum(self.shapes[branch][1] for branch in both)
                 value = self.add("Concat", both, (batch, total, *picture), axis=1)
             elif kind == "shuffle":
-                part = draw.choice([each for each in range(1, channels + 1) if channels % each == 0])
+                part = draw.choice([divisor for divisor in range(1, channels + 1) if channels % divisor == 0])
                 value = self.reshaped(value, batch, part, channels // part, *picture)
                 value = self.reshaped(self.transposed(value, 0, 2, 1, 3, 4), batch, channels, *picture)
             elif kind == "slice":
                 start, step = draw.randint(0, picture[0] - 1), draw.choice([1, 2])
                 size = -(-(picture[0] - start) // step)
-                cuts = [self.constant(each) for each in (start, picture[0], 2, step)]
+                cuts = [self.constant(number) for number in (start, picture[0], 2, step)]
                 value = self.add("Slice", [value, *cuts], (batch, channels, size, picture[1]))
             elif kind == "pad":
                 first, last = draw.randint(0, 2), draw.randint(0, 2)
@@ -203,12 +203,12 @@ def executed(model: ModelProto) -> Mapping[str, Array]:
             weight.CopyFrom(numpy_helper.from_array(array.astype(np.float64), weight.name))
     rng = np.random.default_rng(len(model.graph.node))
     given: dict[str, Array] = {
-        each.name: rng.integers(-3, 4, [size.dim_value for size in each.type.tensor_type.shape.dim]).astype(np.float64)
-        for each in model.graph.input
+        item.name: rng.integers(-3, 4, [size.dim_value for size in item.type.tensor_type.shape.dim]).astype(np.float64)
+        for item in model.graph.input
     }
-    found: Any = ReferenceEvaluator(exact).run(None, given, intermediate=True)
+    results: Any = ReferenceEvaluator(exact).run(None, given, intermediate=True)
     weights = {weight.name: numpy_helper.to_array(weight) for weight in exact.graph.initializer}
-    return weights | given | dict(found)
+    return weights | given | dict(results)
 
 
 def along_reads(
@@ -222,8 +222,8 @@ def along_reads(
     `named` gets the operands of each named value.
     """
     nodes = {node.name: node for node in model.graph.node}
-    operators = {each.name: each.operator for each in workload.unmapped}
-    order = {each.name: place for place, each in enumerate(workload.unmapped)}
+    operators = {item.name: item.operator for item in workload.unmapped}
+    order = {item.name: place for place, item in enumerate(workload.unmapped)}
     results: dict[str, Array] = {}
     parts: dict[tuple[str, str], list[Part]] = {}
     for name, operand, read in workload.edges:
@@ -250,14 +250,14 @@ def along_reads(
 
 def from_outside(node: NodeProto, tensor: str, box: tuple[int, ...], values: Mapping[str, Array]) -> Array:
     """An operand that no layer makes, as the layer reads it."""
-    attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     array = values[node.input[tensor in ("B", "Weights")]]
     if tensor == "Inputs":
         spatial = array.ndim - 2
         padded = np.pad(array, [(0, 0), (0, 0), *zip(*np.reshape(attributes["pads"], (2, spatial)), strict=True)])
         kept: tuple[Any, ...] = (..., *(slice(size) for size in box[-spatial:]))
-        found: Array = padded[kept].reshape(box)
-        return found
+        part: Array = padded[kept].reshape(box)
+        return part
     return (array.T if tensor == "B" and attributes.get("transB") else array).reshape(box)
 
 
@@ -302,5 +302,5 @@ def joined(parts: list[Part], operators: Mapping[str, str], order: Mapping[str, 
                 continue
             case other:
                 raise AssertionError(other)
-        parts = [part for part in parts if all(part is not each for each in mine[1:])]
+        parts = [part for part in parts if all(part is not piece for piece in mine[1:])]
     return sum((part.array for part in parts[1:]), parts[0].array)

@@ -18,7 +18,7 @@ def made_up(points: int, layers: int = 3, name: str = "network") -> tw.Explorati
         objective=EDP, method="m", methods=FrozenDict({"mapper": {"name": "random"}, "seed": 0}),
     )  # fmt: skip
 
-    def found() -> FoundLayer:
+    def layer() -> FoundLayer:
         energies = rng.uniform(1e3, 1e6, 4)
         return FoundLayer(
             energy_pj=float(energies.sum()),
@@ -35,6 +35,6 @@ def made_up(points: int, layers: int = 3, name: str = "network") -> tw.Explorati
         else:
             area = float(rng.uniform(1e5, 1e6))
             made.append(
-                ExploredPoint(index, values, "searched", None, f"m{index}", area, tuple((work, found()) for work in works))
+                ExploredPoint(index, values, "searched", None, f"m{index}", area, tuple((work, layer()) for work in works))
             )  # fmt: skip
     return tw.ExplorationReport(record, tuple(made))

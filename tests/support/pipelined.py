@@ -75,21 +75,21 @@ def check(problem: Problem, architecture: Architecture, mapping: Mapping) -> str
 
 def triples(count: int, number: int) -> Counter[str]:
     """Compare so many distinct valid triples; return how many of them each run time decides."""
-    outcomes, found = Counter[str](), set[int]()
+    outcomes, keys = Counter[str](), set[int]()
 
     def compare(case: Case) -> None:
-        key = hash(tuple(each.model_dump_json() for each in case))
-        if len(found) < count and key not in found:
+        key = hash(tuple(model.model_dump_json() for model in case))
+        if len(keys) < count and key not in keys:
             outcome = check(*case)
             outcomes[outcome] += 1
             if outcome != "invalid":
-                found.add(key)
+                keys.add(key)
 
     quick = settings(
         max_examples=500, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
     )
     for part in itertools.count():
-        if len(found) >= count:
+        if len(keys) >= count:
             return outcomes
         seed(f"{number}.{part}")(quick(given(cases(timed=True))(compare)))()
         print(dict(outcomes), flush=True)
@@ -117,20 +117,20 @@ def timed(architecture: Document, rng: Random) -> Document:
     architecture["compute"]["start_cycles"] = rng.choice((0, 0, 50))
     if rng.random() < 0.3:
         names = rng.sample("NKCPQRSM", 4)
-        own = {"memory": rng.choice(memories)["name"], "dimensions": names, "iterations": rng.choice((2, 4))}
+        moves = {"memory": rng.choice(memories)["name"], "dimensions": names, "iterations": rng.choice((2, 4))}
         paces = {"load_cycles": rng.choice((0, 12)), "issue_cycles": rng.choice((0, 6))}
-        architecture["compute"]["instruction"] = own | paces | {"cycles": rng.choice((3, 8))}
+        architecture["compute"]["instruction"] = moves | paces | {"cycles": rng.choice((3, 8))}
     return architecture
 
 
 def proofs(count: int, number: int, most: int) -> Counter[str]:
     """Compare proofs of so many map spaces with at most `most` mappings, which are enumerated."""
     outcomes = Counter[str]()
-    for each in itertools.count(number):
+    for index in itertools.count(number):
         if outcomes["compared"] >= count:
             return outcomes
-        inputs = draw(each, "small", ragged=False)
-        arch = timed(inputs.architecture, Random(each))
+        inputs = draw(index, "small", ragged=False)
+        arch = timed(inputs.architecture, Random(index))
         space = tw.space(inputs.problem, arch=arch, constraints=inputs.constraints)
         if not 1 < space.size <= most:
             continue
@@ -151,15 +151,15 @@ def proofs(count: int, number: int, most: int) -> Counter[str]:
         )
         assert optimal is not None and every is not None and every.stop == "finished"
         if every.best is None:
-            assert optimal.best is None, each
+            assert optimal.best is None, index
             outcomes["no valid mapping"] += 1
             continue
-        assert optimal.lower_bound is not None and optimal.lower_bound <= every.value * (1 + 1e-9), each
-        assert optimal.proved != "yes" or optimal.value == pytest.approx(every.value), each
+        assert optimal.lower_bound is not None and optimal.lower_bound <= every.value * (1 + 1e-9), index
+        assert optimal.proved != "yes" or optimal.value == pytest.approx(every.value), index
         outcomes["compared"] += 1
         outcomes["proved"] += optimal.proved == "yes"
         if optimal.proved != "yes":
-            print("gap: seed", each, optimal.lower_bound, every.value, flush=True)
+            print("gap: seed", index, optimal.lower_bound, every.value, flush=True)
         if outcomes["compared"] % 20 == 0:
             print(dict(outcomes), flush=True)
     return outcomes

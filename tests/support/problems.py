@@ -27,7 +27,7 @@ def problem_of_roles(tensors: str) -> Problem:
     lines = [part.split(":") for part in tensors.split(";")]
     ranks = {name.strip(): text.split() for name, text in lines}
     names = dict.fromkeys(
-        word for each in ranks.values() for rank in each for word in rank.replace("2*", "").split("+")
+        word for texts in ranks.values() for rank in texts for word in rank.replace("2*", "").split("+")
     )
     return Problem.model_validate(
         {

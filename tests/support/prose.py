@@ -34,18 +34,18 @@ def docstrings(nodes: list[ast.AST]) -> Iterator[ast.Constant]:
     """Yield all string statements: docstrings, and the texts below constants and fields."""
     for node in nodes:
         body = getattr(node, "body", None)
-        for each in body if isinstance(body, list) else ():
+        for statement in body if isinstance(body, list) else ():
             if (
-                isinstance(each, ast.Expr)
-                and isinstance(each.value, ast.Constant)
-                and isinstance(each.value.value, str)
+                isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Constant)
+                and isinstance(statement.value.value, str)
             ):
-                yield each.value
+                yield statement.value
 
 
 def paragraphs(text: str) -> list[str]:
     """Return the paragraphs, list items and titled sections of a text, each on one line."""
-    return [" ".join(each.split()) for each in re.split(r"\n\s*\n|\n\s*(?=[|#*-]|\w+:\n)", text)]
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n\s*(?=[|#*-]|\w+:\n)", text)]
 
 
 def python(text: str, nodes: list[ast.AST]) -> Iterator[str]:
@@ -53,7 +53,7 @@ def python(text: str, nodes: list[ast.AST]) -> Iterator[str]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.string
-    documented = {id(each) for each in docstrings(nodes)}
+    documented = {id(constant) for constant in docstrings(nodes)}
     lists = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr == "split"}
     for node in nodes:
         if id(node) in lists:
@@ -90,8 +90,8 @@ def broken(name: str, text: str) -> Iterator[tuple[str, str]]:
         for sentence in re.split(r"(?<=[.!?:])\s+", paragraph):
             if len(sentence.split()) > MAX_WORDS:
                 yield "long sentences", sentence
-    for each in docstrings(nodes):
-        if NAMES_NOTHING.match(opening := str(each.value).strip().partition("\n")[0]):
+    for node in docstrings(nodes):
+        if NAMES_NOTHING.match(opening := str(node.value).strip().partition("\n")[0]):
             yield "docstrings that name nothing first", opening
 
 
@@ -103,7 +103,7 @@ def banned() -> list[re.Pattern[str]]:
 
 @cache
 def violations() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {rule: [] for rule in CEILINGS}
+    texts: dict[str, list[str]] = {rule: [] for rule in CEILINGS}
     files = [
         path
         for part in PARTS
@@ -112,8 +112,8 @@ def violations() -> dict[str, list[str]]:
     ]
     for path in [*files, *filter(Path.is_file, (ROOT / page for page in PAGES))]:  # some are not distributed
         for rule, text in broken(path.name, path.read_text(encoding="utf-8")):
-            found[rule].append(f"{path.relative_to(ROOT)}: {text}")
-    return found
+            texts[rule].append(f"{path.relative_to(ROOT)}: {text}")
+    return texts
 
 
 def words() -> str:

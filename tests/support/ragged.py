@@ -21,13 +21,13 @@ LETTERS = "ABCDEFG"
 def ragged(plain: bool = False, macs: int = 400) -> st.SearchStrategy[Case]:
     """Cases, one by one of chance that hypothesis has in hand."""
 
-    def found(random: Random) -> Case:
+    def draw(random: Random) -> Case:
         case = drawn(random, plain, macs)
         assume(case is not None)
         assert case is not None
         return case
 
-    return st.randoms(use_true_random=False).map(found)
+    return st.randoms(use_true_random=False).map(draw)
 
 
 def drawn(random: Random, plain: bool, macs: int = 400) -> Case | None:

@@ -92,57 +92,57 @@ class _Drawn:
         self.form = form
         self.offsets: dict[str, tuple[str, list[int]]] = {}
         self.padded = {
-            own for own in "xw" if padding and self.parts(own) and random.random() < padding and self.pad_rows(own)
+            row for row in "xw" if padding and self.parts(row) and random.random() < padding and self.pad_rows(row)
         }
         self.rows = {
-            own: axis
-            for own, axis in (("x", "p"), ("w", "y"))
-            if own not in self.padded and random.random() < 0.5 and self.parts(own, axis)
+            row: axis
+            for row, axis in (("x", "p"), ("w", "y"))
+            if row not in self.padded and random.random() < 0.5 and self.parts(row, axis)
         }
         self.users: dict[str, list[str]] = {}
         for layer, tensors in form.items():
             for tensor in tensors:
                 self.users.setdefault(tensor, []).append(layer)
         made = [list(tensors)[-1] for tensors in form.values()]
-        between = [each for each in made if len(self.users[each]) > 1]
+        between = [name for name in made if len(self.users[name]) > 1]
         self.lacking = self.pad_input() if padding and random.random() < padding else {}
         self.levels = random.choice(levels)
         self.fanout = random.choice([1, 2, 4]) if self.levels == 2 else 1
-        self.fused = {each for each in between if random.random() < 0.8}
-        ends = [each for each in self.users if each not in between]
+        self.fused = {name for name in between if random.random() < 0.8}
+        ends = [name for name in self.users if name not in between]
         self.inner = (
             set(random.sample(ends, random.choice([1, 1, 2]))) if inner and random.random() < inner else set[str]()
         )
 
     def data(self) -> dict[str, Any]:
-        outer = [self.group_name(each) for each in self.users if each not in self.fused | self.inner]
+        outer = [self.group_name(tensor) for tensor in self.users if tensor not in self.fused | self.inner]
         tree = self.part(list(self.form), dict(self.sizes), {"Buffer": set(), "Reg": set()})
         tree["entries"].insert(0, {"target": "DRAM", "keep": outer})
         return {
             "name": "random",
             "axes": {
-                at: {each: own for each in self.form if (own := self.own(at, each))}
+                at: {layer: name for layer in self.form if (name := self.dimension(at, layer))}
                 for at in self.sizes
-                if sum(self.own(at, each) is not None for each in self.form) > 1
+                if sum(self.dimension(at, layer) is not None for layer in self.form) > 1
             },
-            "edges": [self.edge(each) for each in self.users if self.has_edge(each)],
+            "edges": [self.edge(tensor) for tensor in self.users if self.has_edge(tensor)],
             "tree": tree,
-            "layers": [self.problem(each) for each in self.form],
+            "layers": [self.problem(layer) for layer in self.form],
             "architecture": self.architecture(),
         }
 
-    def pad_rows(self, own: str) -> bool:
+    def pad_rows(self, row: str) -> bool:
         """Make fewer rows of an intermediate than the window over them reads; return whether that is possible."""
-        wide = self.sizes[own]
+        wide = self.sizes[row]
         if wide < 2:
             return False
-        self.sizes[own] = self.random.randint(1, wide - 1)
-        window = ("p", "r") if own == "x" else ("y", "t")
+        self.sizes[row] = self.random.randint(1, wide - 1)
+        window = ("p", "r") if row == "x" else ("y", "t")
         for layer, tensors in self.form.items():
             for tensor, ranks in tensors.items():
                 if window in ranks:
                     _, offsets = self.offsets.setdefault(tensor, (layer, [0] * len(ranks)))
-                    offsets[ranks.index(window)] = self.random.randint(0, wide - self.sizes[own])
+                    offsets[ranks.index(window)] = self.random.randint(0, wide - self.sizes[row])
         return True
 
     def pad_input(self) -> dict[str, list[int]]:
@@ -152,10 +152,10 @@ class _Drawn:
                 if len(self.users[tensor]) > 1 or tensor == list(tensors)[-1] or "x" not in str(ranks):
                     continue
                 read = [
-                    self.sizes[each] if isinstance(each, str) else sum(self.sizes[at] for at in each) - len(each) + 1
-                    for each in ranks
+                    self.sizes[rank] if isinstance(rank, str) else sum(self.sizes[at] for at in rank) - len(rank) + 1
+                    for rank in ranks
                 ]
-                sizes = [self.random.randint(max(1, each - 2), each) for each in read]
+                sizes = [self.random.randint(max(1, size - 2), size) for size in read]
                 self.offsets[tensor] = layer, [self.random.randint(0, a - b) for a, b in zip(read, sizes, strict=True)]
                 return {tensor: sizes}
         return {}
@@ -164,27 +164,27 @@ class _Drawn:
         return len(self.users[tensor]) > 1 or tensor in self.lacking
 
     def edge(self, tensor: str) -> dict[str, Any]:
-        found: dict[str, Any] = {"tensor": tensor, "layers": dict.fromkeys(self.users[tensor], tensor)}
+        edge: dict[str, Any] = {"tensor": tensor, "layers": dict.fromkeys(self.users[tensor], tensor)}
         if tensor in self.offsets:
             layer, offsets = self.offsets[tensor]
-            found["offsets"] = {layer: offsets}
-        return found | ({"sizes": self.lacking[tensor]} if tensor in self.lacking else {})
+            edge["offsets"] = {layer: offsets}
+        return edge | ({"sizes": self.lacking[tensor]} if tensor in self.lacking else {})
 
     def group_name(self, tensor: str) -> str:
         return tensor if self.has_edge(tensor) else f"{self.users[tensor][0]}.{tensor}"
 
     def dimensions(self, layer: str) -> list[str]:
-        found = [at for ranks in self.form[layer].values() for at in ranks]
-        return list(dict.fromkeys(at for rank in found for at in ((rank,) if isinstance(rank, str) else rank)))
+        pieces = [at for ranks in self.form[layer].values() for at in ranks]
+        return list(dict.fromkeys(at for rank in pieces for at in ((rank,) if isinstance(rank, str) else rank)))
 
     def parts(self, *names: str) -> bool:
         """Return whether some layers have one of two dimensions, and other layers the other."""
-        return all(any(name in self.dimensions(each) for each in self.form) for name in names)
+        return all(any(name in self.dimensions(layer) for layer in self.form) for name in names)
 
-    def own(self, axis: str, layer: str) -> str | None:
+    def dimension(self, axis: str, layer: str) -> str | None:
         """Return a layer's dimension on an axis; rows that a window reads and the reader's rows are one axis."""
-        able = [axis, *(own for own, other in self.rows.items() if other == axis)]
-        return next((each for each in able if each in self.dimensions(layer)), None)
+        able = [axis, *(row for row, other in self.rows.items() if other == axis)]
+        return next((name for name in able if name in self.dimensions(layer)), None)
 
     def problem(self, layer: str) -> dict[str, Any]:
         tensors = []
@@ -224,14 +224,14 @@ class _Drawn:
 
     def tile(self, size: int, *others: int) -> int:
         """Return a tile that divides all sizes, and is smaller than each if they differ."""
-        able = [each for each in range(1, size + 1) if size % each == 0 or not self.divisible]
+        able = [tile for tile in range(1, size + 1) if size % tile == 0 or not self.divisible]
         if others:
-            able = [each for each in able if all(s % each == 0 and each < s for s in (size, *others))]
+            able = [tile for tile in able if all(s % tile == 0 and tile < s for s in (size, *others))]
         return self.random.choice(able or [max(size, *others)])
 
     def inside(self, axis: str, layers: list[str], tiles: dict[str, int]) -> list[int]:
         """Return the tiles of an axis in some layers, each once."""
-        return sorted({tiles[self.own(axis, each) or axis] for each in layers})
+        return sorted({tiles[self.dimension(axis, layer) or axis] for layer in layers})
 
     def part(self, layers: list[str], tiles: dict[str, int], kept: dict[str, set[str]]) -> dict[str, Any]:
         """Return a part: entries with random loops and keeps, then branches or a layer."""
@@ -240,12 +240,12 @@ class _Drawn:
         axes = [
             at
             for at in tiles
-            if all(self.own(at, each) if not leaf else at in self.dimensions(each) for each in layers)
+            if all(self.dimension(at, layer) if not leaf else at in self.dimensions(layer) for layer in layers)
         ]
         below = {t for layer in layers for t in self.form[layer]}
         entries: list[dict[str, Any]] = []
         cuts = self.cut(layers) if not leaf else []
-        inside = [set(self.form_tensors(each)) for each in cuts]
+        inside = [set(self.form_tensors(some)) for some in cuts]
         for level in ("Buffer", "Reg")[: self.levels]:
             for last in (False, True):
                 if f"{level}!" in kept:
@@ -264,9 +264,9 @@ class _Drawn:
                     for at in axes
                 }
                 tiles |= {
-                    own: min(size, tiles[own])
+                    name: min(size, tiles[name])
                     for at, size in loops.items()
-                    for own in (at, *(x for x, y in self.rows.items() if y == at and not leaf))
+                    for name in (at, *(x for x, y in self.rows.items() if y == at and not leaf))
                 }
                 entry = {"target": level, "keep": keep, "temporal_tile_sizes": dict(loops), "temporal_order": order}
                 if level == "Buffer" and last and self.levels == 2 and random.random() < (0.2 if not leaf else 0.8):
@@ -287,10 +287,10 @@ class _Drawn:
             inner = "Reg" if self.levels == 2 else "Buffer"
             order = random.sample(axes, len(axes))
             entries.append({"target": inner, "temporal_tile_sizes": dict.fromkeys(axes, 1), "temporal_order": order})
-            return {"layer": layers[0], "entries": [self.named(each, layers[0]) for each in entries]}
+            return {"layer": layers[0], "entries": [self.named(item, layers[0]) for item in entries]}
         return {
-            "entries": [self.named(each, None) for each in entries],
-            "branches": [self.part(each, tiles, kept) for each in cuts],
+            "entries": [self.named(item, None) for item in entries],
+            "branches": [self.part(some, tiles, kept) for some in cuts],
         }
 
     def cut(self, layers: list[str]) -> list[list[str]]:
@@ -298,7 +298,7 @@ class _Drawn:
         if len(layers) > 2 and self.random.random() < 0.5:
             at = self.random.randint(1, len(layers) - 1)
             return [layers[:at], layers[at:]]
-        return [[each] for each in layers]
+        return [[layer] for layer in layers]
 
     def form_tensors(self, layers: list[str]) -> list[str]:
         return [t for layer in layers for t in self.form[layer]]
@@ -312,7 +312,7 @@ class _Drawn:
     def due(self, layers: list[str], inside: list[set[str]], kept: dict[str, set[str]]) -> list[str]:
         """Return the fused tensors that need a home now, since the branches part their users."""
         homeless = [t for t in sorted(self.fused) if not any(t in names for names in kept.values())]
-        return [t for t in homeless if set(self.users[t]) <= set(layers) and sum(t in each for each in inside) > 1]
+        return [t for t in homeless if set(self.users[t]) <= set(layers) and sum(t in names for names in inside) > 1]
 
     def named(self, entry: dict[str, Any], layer: str | None) -> dict[str, Any]:
         names = {t: t if layer else self.group_name(t) for t in self.users}

@@ -131,56 +131,56 @@ def _data() -> int:
 
 def _schema(kind: Any, paths: list[Path]) -> None:
     """Read a document, write it, and read it back."""
-    found: FileModel = tw.load(paths[0], kind)
-    text = found.to_yaml()
-    again = type(found).from_yaml(text)
-    assert again == found or ".nan" in text and again.to_yaml() == text  # nothing equals what is no number
-    if isinstance(found, BoundMapping) or hasattr(found, "architecture") and hasattr(found, "mapping"):
-        _evaluated(InputSet(found.problem, found.architecture, found.mapping))  # type: ignore[attr-defined]
+    model: FileModel = tw.load(paths[0], kind)
+    text = model.to_yaml()
+    again = type(model).from_yaml(text)
+    assert again == model or ".nan" in text and again.to_yaml() == text  # nothing equals what is no number
+    if isinstance(model, BoundMapping) or hasattr(model, "architecture") and hasattr(model, "mapping"):
+        _evaluated(InputSet(model.problem, model.architecture, model.mapping))  # type: ignore[attr-defined]
 
 
 def _certificate(paths: list[Path]) -> None:
     """Read a certificate, print it, write it, and read it back."""
-    found: Certificate[Any] = Certificate.from_file(paths[0])
-    text = found.to_yaml()
-    assert Certificate.from_yaml(text).to_yaml() == text and found.claim.names[0] in str(found)
+    certificate: Certificate[Any] = Certificate.from_file(paths[0])
+    text = certificate.to_yaml()
+    assert Certificate.from_yaml(text).to_yaml() == text and certificate.claim.names[0] in str(certificate)
 
 
 def _space(paths: list[Path]) -> None:
     """Build the first points of a space, write them, and read them back."""
-    found = tw.architecture_space(paths[0])
-    for point in SpaceReport.of(found, 3).points:
+    space = tw.architecture_space(paths[0])
+    for point in SpaceReport.of(space, 3).points:
         assert point.architecture is not None or point.reasons
-    text = found.to_yaml()
-    assert type(found).from_yaml(text) == found or ".nan" in text  # nothing equals what is no number
+    text = space.to_yaml()
+    assert type(space).from_yaml(text) == space or ".nan" in text  # nothing equals what is no number
 
 
 def _spaces() -> list[Files]:
     texts = [library.text(name) or "" for name in library.names("spaces")]
-    return [{"space.yaml": each.encode()} for each in texts if len(each) < SMALL]
+    return [{"space.yaml": text.encode()} for text in texts if len(text) < SMALL]
 
 
 def _archives() -> list[Files]:
     """One exported program, compressed in each way that zip files know."""
     shapes = {"input": (2, 7, 5), "weight": (3, 5), "out": (2, 7, 3)}
     data = program(["input", "weight"], shapes, [node("aten.linear.default", "out", input="%input", weight="%weight")])
-    found: list[Files] = []
+    files: list[Files] = []
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w", method) as archive:
             archive.writestr("linear/models/model.json", json.dumps(data))
-        found.append({"linear.pt2": content.getvalue()})
-    return found
+        files.append({"linear.pt2": content.getvalue()})
+    return files
 
 
 def _adapter(name: str, paths: list[Path]) -> None:
     """Check that the result is legal data, that mappings have a cost, and that every adapter can check it."""
-    found = installed().make(AdapterSpec, name).parse(paths)
+    inputs = installed().make(AdapterSpec, name).parse(paths)
     for part in ("problem", "architecture", "mapping", "constraints"):
-        value = getattr(found, part)
+        value = getattr(inputs, part)
         if value is not None:
             assert type(value).from_yaml(value.to_yaml()) == value, part
-    _evaluated(found)
+    _evaluated(inputs)
 
 
 def _evaluated(inputs: InputSet) -> None:
@@ -194,8 +194,8 @@ def _evaluated(inputs: InputSet) -> None:
 
 
 def _workload(paths: list[Path]) -> None:
-    found = tw.load(str(paths[0]), "workload")
-    assert found.macs >= 0 and len(found.distinct()) <= len(found.layers)
+    workload = tw.load(str(paths[0]), "workload")
+    assert workload.macs >= 0 and len(workload.distinct()) <= len(workload.layers)
 
 
 def _formula(paths: list[Path]) -> None:
@@ -209,33 +209,33 @@ def _texts(folder: Path, *patterns: str) -> list[Files]:
 
 def _rendered(name: str) -> list[Files]:
     """Small mappings as this adapter writes them."""
-    adapter, found = installed().make(AdapterSpec, name), list[Files]()
+    adapter, files = installed().make(AdapterSpec, name), list[Files]()
     for sample in SAMPLES:
         for mapping in sample.batch(40, seed=1):
             inputs = InputSet(sample.problem, sample.architecture, mapping)
-            if len(found) < 8 and adapter.expressible(inputs):
-                found.append({file: text.encode() for file, text in adapter.render(inputs).items()})
-    return found
+            if len(files) < 8 and adapter.expressible(inputs):
+                files.append({file: text.encode() for file, text in adapter.render(inputs).items()})
+    return files
 
 
 def _sparse(name: str | None) -> list[Files]:
     """Return small sparse triples as an adapter writes them; None: architectures in files of their own."""
-    found, seed = list[Files](), 0
-    while len(found) < 8:
+    files, seed = list[Files](), 0
+    while len(files) < 8:
         triple = drawn(Random(str(seed)), 60)
         seed += 1
         if triple is None or not triple[1].sparse_parts:
             continue
         if name is None:
-            found.append({"architecture.yaml": triple[1].to_yaml().encode()})
+            files.append({"architecture.yaml": triple[1].to_yaml().encode()})
         elif (adapter := installed().make(AdapterSpec, name)).expressible(inputs := InputSet(*triple)):
-            found.append({file: text.encode() for file, text in adapter.render(inputs).items()})
-    return found
+            files.append({file: text.encode() for file, text in adapter.render(inputs).items()})
+    return files
 
 
 def _problems_with_data(*, file: bool) -> list[Files]:
     """Return problems with actual data: packed positions, or the path of a NumPy file next to them."""
-    found, content = list[Files](), io.BytesIO()
+    files, content = list[Files](), io.BytesIO()
     np.save(content, np.eye(4))
     roles = {"A": "input", "B": "weight", "Z": "output"}
     for shape in SHAPES[0], SHAPES[3]:
@@ -246,16 +246,16 @@ def _problems_with_data(*, file: bool) -> list[Files]:
         document = {"name": "p", "dimensions": sizes, "tensors": tensors}
         tensors[1]["density"] = {"data": "weights.npy" if file else np.eye(4)}
         text = json.dumps(document) if file else tw.Problem.model_validate(document).to_yaml()
-        found.append({"problem.yaml": text.encode()} | ({"weights.npy": content.getvalue()} if file else {}))
-    return found
+        files.append({"problem.yaml": text.encode()} | ({"weights.npy": content.getvalue()} if file else {}))
+    return files
 
 
 def _own(kind: str) -> list[Files]:
     folders = {"architecture": "architectures", "constraints": "constraints", "workload": "workloads"}
     library = ROOT / "core/tilewright/library"
-    found = [files for files in _texts(library / folders.get(kind, "none"), "*.yaml") if _size(files) < SMALL]
+    sources = [files for files in _texts(library / folders.get(kind, "none"), "*.yaml") if _size(files) < SMALL]
     marks = {"problem": "tensors:", "workload": "layers:", "architecture": "clusters:", "mapping": "entries:"}
-    found += [
+    sources += [
         files
         for files in _texts(EXAMPLE_FILES, "*.yaml")
         if marks.get(kind, "?").encode() in next(iter(files.values()))
@@ -264,26 +264,26 @@ def _own(kind: str) -> list[Files]:
         mapping = sample.batch(1)[0]
         objects = {"problem": sample.problem, "architecture": sample.architecture, "mapping": mapping}
         if kind in objects:
-            found.append({f"{kind}.yaml": objects[kind].to_yaml().encode()})
+            sources.append({f"{kind}.yaml": objects[kind].to_yaml().encode()})
         if kind == "mapped":
             report = tw.map(
                 sample.problem, sample.architecture, mapper="random", evaluations=50, cache=False, progress=False
             )
             with tempfile.TemporaryDirectory() as folder:
                 report.save(folder)
-                found += _texts(Path(folder), "0*.yaml")
-    return found
+                sources += _texts(Path(folder), "0*.yaml")
+    return sources
 
 
 def _certificates() -> list[Files]:
     """Return certificates of small problems whose spaces are enumerated."""
-    found = list[Files]()
+    files = list[Files]()
     for formula in FORMULAS[1:3]:
         report = tw.map(formula, "union_edge", mapper="exhaustive", cache=False, progress=False)
         (certificate,) = [report.certificate(layer.name) for layer in report.layers]
         assert certificate is not None
-        found.append({"certificate.yaml": certificate.to_yaml().encode()})
-    return found
+        files.append({"certificate.yaml": certificate.to_yaml().encode()})
+    return files
 
 
 def _size(files: Files) -> int:
@@ -315,15 +315,17 @@ def _models() -> list[Files]:
 
 def _zigzag() -> list[Files]:
     folder = DATA / "hostile"
-    own = {name: (folder / name).read_bytes() for name in ("accelerator.yaml", "workload.yaml", "mapping.yaml")}
-    return [own | {"mapping.yaml": own["mapping.yaml"].replace(b"M, 0", b"M, 1")}, *_rendered("zigzag")]
+    files = {name: (folder / name).read_bytes() for name in ("accelerator.yaml", "workload.yaml", "mapping.yaml")}
+    return [files | {"mapping.yaml": files["mapping.yaml"].replace(b"M, 0", b"M, 1")}, *_rendered("zigzag")]
 
 
 def _accelforge() -> list[Files]:
     folder = DATA / "hostile" / "af"
-    own = {path.name: path.read_bytes() for path in folder.iterdir()}
-    text = b"{% set BITS = 16 %}\n" + own["arch.yaml"].replace(b"&id001 inf, throughput: *id001", b"1, throughput: inf")
-    return [own | {"arch.yaml": text.replace(b"size: 1536", b"size: {{BITS}} * 96")}, *_rendered("accelforge")]
+    data = {path.name: path.read_bytes() for path in folder.iterdir()}
+    text = b"{% set BITS = 16 %}\n" + data["arch.yaml"].replace(
+        b"&id001 inf, throughput: *id001", b"1, throughput: inf"
+    )
+    return [data | {"arch.yaml": text.replace(b"size: 1536", b"size: {{BITS}} * 96")}, *_rendered("accelforge")]
 
 
 FORMULAS = [
@@ -363,38 +365,38 @@ def _compiled() -> None:
 def readers() -> dict[str, Reader]:
     """By name."""
     _compiled()
-    found = {kind: Reader(_own(kind), partial(_schema, kind if kind != "mapped" else "mapping")) for kind in KINDS}
-    found["certificate"] = Reader(_certificates(), _certificate)
+    table = {kind: Reader(_own(kind), partial(_schema, kind if kind != "mapped" else "mapping")) for kind in KINDS}
+    table["certificate"] = Reader(_certificates(), _certificate)
     for name in ("tilewright", "timeloop", "timeloop_v4", "loopnest", "union"):
-        found[f"{name} files"] = Reader(_rendered(name), partial(_adapter, name))
+        table[f"{name} files"] = Reader(_rendered(name), partial(_adapter, name))
     for name in SPARSE:
-        found[f"sparse {name}"] = Reader(_sparse(name), partial(_adapter, name))
-    found["sparse problem"] = Reader(_problems_with_data(file=False), partial(_schema, "problem"))
-    found["sparse data"] = Reader(_problems_with_data(file=True), partial(_schema, "problem"), binary=mutated_bytes)
-    found["sparse architecture"] = Reader(_sparse(None), partial(_schema, "architecture"))
+        table[f"sparse {name}"] = Reader(_sparse(name), partial(_adapter, name))
+    table["sparse problem"] = Reader(_problems_with_data(file=False), partial(_schema, "problem"))
+    table["sparse data"] = Reader(_problems_with_data(file=True), partial(_schema, "problem"), binary=mutated_bytes)
+    table["sparse architecture"] = Reader(_sparse(None), partial(_schema, "architecture"))
     recorded = [files for files in _texts(DATA / "timeloop/inputs", "*.yaml") if _size(files) < SMALL]
-    found["timeloop inputs"] = Reader([*recorded, {"old.cfg": LIBCONFIG.encode()}], partial(_adapter, "timeloop"))
+    table["timeloop inputs"] = Reader([*recorded, {"old.cfg": LIBCONFIG.encode()}], partial(_adapter, "timeloop"))
     figures = [{name: (EXAMPLE_FILES / name).read_bytes()} for name in sorted(FIGURES)]
-    found["union figures"] = Reader(figures, partial(_adapter, "union"))
+    table["union figures"] = Reader(figures, partial(_adapter, "union"))
     theirs = [
         {"m.m": case["mapping_file"].encode(), "h.m": case["hardware_file"].encode()}
         for case in maestro.load("cases")[::25]
     ]
-    found["maestro files"] = Reader(theirs, partial(_adapter, "maestro"), (mutated_text,))
-    found["zigzag files"] = Reader(_zigzag(), partial(_adapter, "zigzag"))
-    found["accelforge files"] = Reader(_accelforge(), partial(_adapter, "accelforge"))
-    found["einsum"] = Reader([{"formula": each.encode()} for each in FORMULAS], _formula, (mutated_text,))
-    found["scalesim"] = Reader(_texts(DATA / "scalesim", "*.csv"), _workload, (mutated_text,))
-    found["comet"] = Reader(_texts(DATA / "comet", "*.ta"), _workload, (mutated_text,))
+    table["maestro files"] = Reader(theirs, partial(_adapter, "maestro"), (mutated_text,))
+    table["zigzag files"] = Reader(_zigzag(), partial(_adapter, "zigzag"))
+    table["accelforge files"] = Reader(_accelforge(), partial(_adapter, "accelforge"))
+    table["einsum"] = Reader([{"formula": formula.encode()} for formula in FORMULAS], _formula, (mutated_text,))
+    table["scalesim"] = Reader(_texts(DATA / "scalesim", "*.csv"), _workload, (mutated_text,))
+    table["comet"] = Reader(_texts(DATA / "comet", "*.ta"), _workload, (mutated_text,))
     for name in ("dmazerunner", "interstellar", "transformers"):
-        found[name] = Reader(_texts(DATA / name, "*.json"), _workload)
-    found["onnx"] = Reader(_models(), _workload, binary=mutated_model)
-    found["space"] = Reader(_spaces(), _space)
-    found["pt2"] = Reader(_archives(), _workload, binary=mutated_bytes)
+        table[name] = Reader(_texts(DATA / name, "*.json"), _workload)
+    table["onnx"] = Reader(_models(), _workload, binary=mutated_model)
+    table["space"] = Reader(_spaces(), _space)
+    table["pt2"] = Reader(_archives(), _workload, binary=mutated_bytes)
     small = [files for files in _texts(DATA / "mlir", "*.mlir") if _size(files) < 8_000]
-    found["mlir"] = Reader(small, _workload, (mutated_text,))
-    found["templates"] = Reader([INSIDE], read_template, (mutated_text, hostile_template, hostile_template))
-    return found
+    table["mlir"] = Reader(small, _workload, (mutated_text,))
+    table["templates"] = Reader([INSIDE], read_template, (mutated_text, hostile_template, hostile_template))
+    return table
 
 
 SPARSE = ("timeloop", "timeloop_v4")

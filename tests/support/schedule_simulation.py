@@ -96,7 +96,7 @@ class Simulation:
                         passing[name].append(mine)
                     else:
                         mine.before = [
-                            (each, each.transfers / mine.transfers) for each in reversed(passing.pop(name, []))
+                            (inner, inner.transfers / mine.transfers) for inner in reversed(passing.pop(name, []))
                         ]
                         held.append(mine)
             cluster = architecture.cluster(entries[storage].target)
@@ -109,17 +109,17 @@ class Simulation:
             self.steps.append(steps)
             self.held.append(held)
             self.least.append(max([0, *(home.timing.step_cycles for home in homes if home)]))
-        for each in (each for those in passing.values() for each in those):  # no inner memory asks for them
-            (read, filled, updated), asked, times = each.words, sum(each.requests), each.transfers
-            read, asked = (read, asked) if read + filled > 0 else (0.0, each.requests[1])
-            self._add(each.source.name, [times * read, times * updated, times * asked])
+        for request in (demand for those in passing.values() for demand in those):  # no inner memory asks for them
+            (read, filled, updated), asked, times = request.words, sum(request.requests), request.transfers
+            read, asked = (read, asked) if read + filled > 0 else (0.0, request.requests[1])
+            self._add(request.source.name, [times * read, times * updated, times * asked])
         self.compute_cycles = compute_cycles / len(self.steps[-1])
         if architecture.compute.instruction is not None:
             self.compute_cycles *= self._issued(problem, mapping, architecture.compute.instruction)
 
     def _issued(self, problem: Problem, mapping: Mapping, instruction: Instruction) -> float:
         """Return the cycles of one tile's instructions, executed one by one, per cycle of its iterations."""
-        order, each = self.architecture.cluster_index, self.architecture.compute.cycles_per_operation
+        order, cycles = self.architecture.cluster_index, self.architecture.compute.cycles_per_operation
         outer = [cluster.name for cluster in self.architecture.clusters]
         outer = outer[: order[self.architecture.cluster_of(instruction.memory).name] + 1]
         last = [number for number in self.storage if mapping.entries[number].target in outer][-1]
@@ -128,14 +128,14 @@ class Simulation:
         for loop in mapping.loops():
             if loop.entry > last and not loop.spatial and known and loop.dimension == known[0]:
                 left *= loop.trips
-        needed, spent, took, issued = left * each, 0, 0, 0
+        needed, spent, took, issued = left * cycles, 0, 0, 0
         while left > 0:
             covered = min(left, instruction.iterations)
-            took = max(covered * each, instruction.cycles)
+            took = max(covered * cycles, instruction.cycles)
             spent, left, issued = spent + took, left - covered, issued + instruction.issue_cycles
         kept = sum(self._is_new(step) for step in range(len(self.steps[-1])))
         total = math.prod(loop.trips for loop in mapping.loops() if not loop.spatial)
-        times = total * each / needed / kept  # until the nearest tiles change
+        times = total * cycles / needed / kept  # until the nearest tiles change
         return max(times * spent + max(0, instruction.load_cycles - took), times * issued) / (times * needed)
 
     def _hold(
@@ -163,13 +163,13 @@ class Simulation:
             return moved if burst == 1 else burst * math.ceil(round(moved / burst, 6))
 
         read, filled, updated = (
-            each / transfers for each in (words[outer, name][0], words[inner, name][1], words[outer, name][2])
+            count / transfers for count in (words[outer, name][0], words[inner, name][1], words[outer, name][2])
         )
         again = target.timing.reload and tensor.role != "output"
         if again and filled:
             sizes, whole = mapping.entries[inner].temporal_tile_sizes, 1
             for rank in tensor.projection:
-                whole *= max(sum(step * (sizes[each] - 1) for each, step in rank.terms.items()), 0) + 1
+                whole *= max(sum(step * (sizes[at] - 1) for at, step in rank.terms.items()), 0) + 1
             read, filled = read * whole / filled, whole
         stored = 0.0 if target.timing.prefetch == "through" else filled
         moved = bursts(read), stored * target.words_of(tensor), bursts(updated)
@@ -185,7 +185,7 @@ class Simulation:
             run = 1
             for rank in tensor.projection:
                 run *= 1 + sum(
-                    step * (mapping.entries[inner].temporal_tile_sizes[each] - 1) for each, step in rank.terms.items()
+                    step * (mapping.entries[inner].temporal_tile_sizes[at] - 1) for at, step in rank.terms.items()
                 )
             return values / run * self._opened(source, run * source.words_of(tensor))
         run = 1
@@ -200,8 +200,8 @@ class Simulation:
             pieces, words = pieces + 1, words - target.timing.requests.words
         opened = self._opened(source, run * source.words_of(tensor))
         asks = target.timing.requests
-        each = asks.return_cycles if back and asks.return_cycles is not None else asks.cycles
-        return values / run * (pieces * each + opened)
+        cycles = asks.return_cycles if back and asks.return_cycles is not None else asks.cycles
+        return values / run * (pieces * cycles + opened)
 
     def _opened(self, source: Memory, words: float) -> float:
         """Return the cycles that opening the rows of a run adds to moving its words."""
@@ -223,7 +223,7 @@ class Simulation:
 
     def _busy(self, name: str, read: float, written: float, asked: float) -> float:
         """Return the cycles of a memory that moves so many words."""
-        memory = next(each for each in self.architecture.memories if each.name == name)
+        memory = next(part for part in self.architecture.memories if part.name == name)
         rates = (
             (read, memory.read_bandwidth_words_per_cycle),
             (written, memory.write_bandwidth_words_per_cycle),
@@ -235,12 +235,12 @@ class Simulation:
         """Return the time at which a block of steps ends that starts now."""
         if level == len(self.steps):
             return self._compute(steps.start, now)
-        each = len(self.steps[level + 1]) // len(self.steps[level]) if level + 1 < len(self.steps) else 1
+        count = len(self.steps[level + 1]) // len(self.steps[level]) if level + 1 < len(self.steps) else 1
         now += self._transfer(level, "next", steps[0], None)
         for step in steps:
             least = now + self.least[level]
             now += self._transfer(level, "none", step, None)
-            worked = self._block(level + 1, range(step * each, (step + 1) * each), now)
+            worked = self._block(level + 1, range(step * count, (step + 1) * count), now)
             ahead = step + 1 if step != steps[-1] else None
             last = step - 1 if step != steps[0] else None
             now = max(worked, now + self._transfer(level, "next", ahead, last))
@@ -258,7 +258,7 @@ class Simulation:
     def _transfer(self, level: int, kind: str, arriving: int | None, leaving: int | None) -> float:
         """Return the cycles of moving the tiles that arrive for one step and those that leave after another."""
         mine = [(held, held, 1.0) for held in self.held[level] if held.kind == kind]
-        mine += [(held, each, part) for held, _, _ in mine for each, part in held.before]
+        mine += [(held, other, part) for held, _, _ in mine for other, part in held.before]
         return sum(
             self._move([one for one in mine if place(one) == at], arriving, leaving)
             for at in range(1 + max((place(one) for one in mine), default=0))
@@ -292,4 +292,4 @@ class Simulation:
 def place(one: tuple[Held, Held, float]) -> int:
     """Return how many transfers come between a tile and the words that pass on to it."""
     tile, held, _ = one
-    return next((at for at, (each, _) in enumerate(tile.before, 1) if each is held), 0)
+    return next((at for at, (other, _) in enumerate(tile.before, 1) if other is held), 0)

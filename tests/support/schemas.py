@@ -24,11 +24,11 @@ def faults(data: Any) -> list[str]:
 
 def written_faults(folder: Path) -> dict[str, list[str]]:
     """Return the faults of all YAML and JSON files below a folder that state a kind, by path; those without any are left out."""
-    found = {}
+    texts = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix not in (".yaml", ".json"):
             continue
         data = json.loads(path.read_text()) if path.suffix == ".json" else read_document(path).data
         if isinstance(data, dict) and data.get("kind") in KINDS:
-            found[str(path.relative_to(folder))] = faults(data)
-    return {name: wrong for name, wrong in found.items() if wrong}
+            texts[str(path.relative_to(folder))] = faults(data)
+    return {name: wrong for name, wrong in texts.items() if wrong}

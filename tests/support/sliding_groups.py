@@ -47,7 +47,7 @@ class Stack:
     def _layer(self, sizes: list[int], channels: int) -> tuple[list[int], int]:
         """Put a layer with a result of some sizes in front; return the sizes of what it reads."""
         random, number = self.random, self.count - len(self.layers) - 1
-        kernels, strides, own, offsets = list[int](), list[int](), list[int](), list[int]()
+        kernels, strides, reads, offsets = list[int](), list[int](), list[int](), list[int]()
         for size in sizes:
             kernel = random.choice((1, 2, 3))
             stride = random.choice([1, 1, *range(1, kernel + 1)])
@@ -57,7 +57,7 @@ class Stack:
             read = (size - 1) * stride + kernel - before - after
             if read < 1:
                 before, after, read = 0, 0, (size - 1) * stride + kernel
-            kernels, strides, own = [*kernels, kernel], [*strides, stride], [*own, read]
+            kernels, strides, reads = [*kernels, kernel], [*strides, stride], [*reads, read]
             offsets.append(before)
         is_depthwise, inputs = random.random() < 0.3, channels if self.sums else random.choice((1, 2))
         dimensions = {"b": self.batch, "k": channels} | ({} if is_depthwise else {"c": inputs})
@@ -79,7 +79,7 @@ class Stack:
         )
         self.offsets.append([0, 0, *offsets])
         self.rows.append(self.rows[-1] * strides[0])
-        return own, channels if is_depthwise else inputs
+        return reads, channels if is_depthwise else inputs
 
     def group(self) -> GroupMapping | None:
         """Return the stack under a random tree; None if its layers do not take whole rows of the axis."""
@@ -116,8 +116,8 @@ class Stack:
         sizes: dict[str, int] = {}
         for depth, (axis, size) in enumerate((("", 0), ("B", 1), ("P", tile))):
             sizes = {axis: size} if axis else {}
-            own = [name for name, place in kept.items() if place == depth]
-            entries.append({"target": "Buffer", "keep": own, "temporal_tile_sizes": sizes})
+            names = [name for name, place in kept.items() if place == depth]
+            entries.append({"target": "Buffer", "keep": names, "temporal_tile_sizes": sizes})
         entries[-1]["keep"] += [f"T{at}" for at in fused]
         data = {
             "name": "stack",
@@ -152,9 +152,9 @@ class Stack:
         able = [
             name for name in ("I", "W") if kept.get(f"L{at}.{name}") is None and not (name == "I" and at - 1 in fused)
         ]
-        own = [name for name in able if random.random() < 0.4]
+        names = [name for name in able if random.random() < 0.4]
         if at not in fused and random.random() < 0.4:
-            own.append("O")
+            names.append("O")
         inner = {
             name: size if name[0] == "r" or random.random() < 0.5 else random.choice(divisors(size))
             for name, size in sizes.items()
@@ -163,7 +163,7 @@ class Stack:
             {name: size for name, size in inner.items() if name == "k" and size <= 2} if random.random() < 0.5 else {}
         )
         order = random.sample(list(inner), len(inner))
-        entries: list[dict[str, Any]] = [{"target": "Buffer", "keep": own}]
+        entries: list[dict[str, Any]] = [{"target": "Buffer", "keep": names}]
         entries.append({"target": "Buffer", "temporal_tile_sizes": inner, "temporal_order": order})
         entries[-1]["spatial_tile_sizes"] = inner | dict.fromkeys(units, 1)
         ones = dict.fromkeys(inner, 1)

@@ -154,18 +154,18 @@ def compared(seed: int) -> tuple[int, int]:
     )
     assert list(MappingBatch.pack(problem, list(permuted))) == list(permuted)
     valid = 0
-    for found, mappings in (
+    for costs, mappings in (
         (evaluator.evaluate_batch(batch) if wider else evaluator.evaluate_candidates(candidates), batch),
         (evaluator.evaluate_batch(permuted), permuted),
     ):
         for index, mapping in enumerate(mappings):
             report = evaluator.explain(mapping)
-            assert report.valid == found.valid[index], (seed, index, report.reasons)
+            assert report.valid == costs.valid[index], (seed, index, report.reasons)
             if report.energy_pj is not None:
                 valid += 1
-                assert report.cycles == found.cycles[index], (seed, index, report.cycles, found.cycles[index])
+                assert report.cycles == costs.cycles[index], (seed, index, report.cycles, costs.cycles[index])
                 np.testing.assert_allclose(
-                    found.energy_pj[index], report.energy_pj, rtol=1e-12, err_msg=f"{seed} {index}"
+                    costs.energy_pj[index], report.energy_pj, rtol=1e-12, err_msg=f"{seed} {index}"
                 )
     return 2 * len(batch), valid
 
@@ -174,8 +174,8 @@ def main(count: int) -> None:
     """Compare at least so many mappings."""
     seed = mappings = valid = 0
     while mappings < count:
-        found = compared(seed)
-        seed, mappings, valid = seed + 1, mappings + found[0], valid + found[1]
+        counts = compared(seed)
+        seed, mappings, valid = seed + 1, mappings + counts[0], valid + counts[1]
         if seed % 20 == 0:
             print(f"{seed} pairs, {mappings} mappings, {valid} valid: equal", flush=True)
     print(f"{seed} pairs, {mappings} mappings, {valid} valid: equal")

@@ -73,14 +73,14 @@ class Judged(Executor):
 
     def _odd(self, place: KeptTensor) -> bool:
         """Return whether Timeloop may take ranks here, or those from a memory inside, to have other tiles."""
-        inner = [each for (at, name), each in self.places.items() if name == place.tensor.name and at >= place.entry]
+        inner = [other for (at, name), other in self.places.items() if name == place.tensor.name and at >= place.entry]
         windows = any(len(rank.terms) > 1 for rank in place.tensor.projection)
         return windows or any(
-            any(rank.length == 1 for rank in each.ranks)
-            or not each.omits_zeros
-            or (each.memory.sparse is not None and each.memory.sparse.formats[place.tensor.name].fill == "inner")
-            for each in inner
-            if each.has_format
+            any(rank.length == 1 for rank in other.ranks)
+            or not other.omits_zeros
+            or (other.memory.sparse is not None and other.memory.sparse.formats[place.tensor.name].fill == "inner")
+            for other in inner
+            if other.has_format
         )
 
 
@@ -92,7 +92,7 @@ def _slack(place: KeptTensor, odd: bool) -> NDArray[np.float64]:
     so may have one with several loops that are filled from the inside. Loops of one trip decide on the order of ranks that are
     not compressed. Of windows, ranks are cut along other boundaries.
     """
-    found = np.zeros(place.contents.units.shape)
+    slack = np.zeros(place.contents.units.shape)
     several = len(place.ranks) > 1
     structured = place.tensor.density is not None and place.tensor.density.distribution == "structured"
     fibers_in_all = 1
@@ -100,13 +100,13 @@ def _slack(place: KeptTensor, odd: bool) -> NDArray[np.float64]:
         rank, kind = place.ranks[number], place.ranks[number].spec.format
         fibers, filled = place.contents.fibers[number], place.contents.filled[number]
         per_fiber = {"B": rank.length, "UOP": rank.length + 1}.get(kind, 1)
-        found[number] += fibers if kind in ("CP", "B") else 0
+        slack[number] += fibers if kind in ("CP", "B") else 0
         if several and kind != "UB":
-            found[number] += filled.mean() * (1 - fibers.mean() / fibers_in_all) + structured * per_fiber
+            slack[number] += filled.mean() * (1 - fibers.mean() / fibers_in_all) + structured * per_fiber
         if several and odd:  # all coordinates and their fibers
-            found[number] += np.maximum(2 * place.contents.sizes[:, None], fibers_in_all * (rank.length + 1))
+            slack[number] += np.maximum(2 * place.contents.sizes[:, None], fibers_in_all * (rank.length + 1))
         fibers_in_all *= rank.length
-    return found
+    return slack
 
 
 def executor(case: Triple, draws: int, seed: int) -> Judged:
@@ -114,61 +114,61 @@ def executor(case: Triple, draws: int, seed: int) -> Judged:
     trace = trace_operations(problem, mapping, 10**6)
     iterations = inside(problem, trace)
     words = {tensor.name: Words(problem, tensor) for tensor in problem.tensors}
-    touched = {name: each.of_iteration[iterations] for name, each in words.items()}
+    touched = {name: word.of_iteration[iterations] for name, word in words.items()}
     random = np.random.default_rng(seed)
     present = {}
     for tensor in problem.tensors:
         visits = order_of_visits(mapping, trace.points, touched[tensor.name])
         present[tensor.name] = nonzeros(problem, tensor, words[tensor.name], visits, random, draws)
-    coordinates = {name: each.coordinates for name, each in words.items()}
+    coordinates = {name: word.coordinates for name, word in words.items()}
     return Judged(problem, architecture, mapping, trace, touched, coordinates, present)
 
 
 def executed(run: SparseRun, judged: Judged) -> Figures:
     """Return all figures of an execution."""
-    found: Figures = {}
+    figures: Figures = {}
     for key, counts in run.counts.items():
         place = judged.places[key]
         for (number, kind), (index, action) in product(enumerate(KINDS), enumerate(ACTIONS)):
             at = place.memory.name, key[1], kind, action
-            found[at] = counts.data[number, index].astype(np.float64)
+            figures[at] = counts.data[number, index].astype(np.float64)
             for rank, (part, pieces) in product(range(len(place.ranks)), enumerate(PIECES)):
-                found[*at, f"{pieces} {rank}"] = counts.metadata[rank, part, number, index]
+                figures[*at, f"{pieces} {rank}"] = counts.metadata[rank, part, number, index]
     for number, kind in enumerate(KINDS):
-        found["operations", kind] = run.operations[number].astype(np.float64)
-    return found
+        figures["operations", kind] = run.operations[number].astype(np.float64)
+    return figures
 
 
 def closed(report: Report) -> dict[Figure, tuple[float, float]]:
     """Return the figures that a report has, and the instances over which each is rounded."""
-    found: dict[Figure, tuple[float, float]] = {}
+    figures: dict[Figure, tuple[float, float]] = {}
     for level in report.levels:
         for name, counts in level.tensors.items():
             sparse = counts.sparse
             assert sparse is not None
             instances = sparse.average_instances
-            for kind, each in zip(KINDS, (counts, sparse.gated, sparse.skipped), strict=True):
+            for kind, row in zip(KINDS, (counts, sparse.gated, sparse.skipped), strict=True):
                 for action in ACTIONS:
-                    found[level.name, name, kind, action] = getattr(each, action) * instances, instances
+                    figures[level.name, name, kind, action] = getattr(row, action) * instances, instances
                     for rank, both in enumerate(reversed(sparse.metadata)):
                         for pieces in PIECES:
                             count = getattr(getattr(getattr(both, pieces), kind), action)
-                            found[level.name, name, kind, action, f"{pieces} {rank}"] = count * instances, instances
+                            figures[level.name, name, kind, action, f"{pieces} {rank}"] = count * instances, instances
     for kind in KINDS:
         count = getattr(report, f"{kind}_operations")
-        found["operations", kind] = float(count), 2.0
-    return found
+        figures["operations", kind] = float(count), 2.0
+    return figures
 
 
 def bounds(
     case: Triple, report: Report, judged: Judged, run: SparseRun, figures: Figures
 ) -> dict[Figure, dict[str, float]]:
     """Return figure -> trait -> by how much it may differ for that."""
-    found: defaultdict[Figure, dict[str, float]] = defaultdict(dict)
+    limits: defaultdict[Figure, dict[str, float]] = defaultdict(dict)
 
     def add(figure: Figure, trait: str, bound: float) -> None:
         if bound > 0:
-            found[figure][trait] = found[figure].get(trait, 0.0) + bound
+            limits[figure][trait] = limits[figure].get(trait, 0.0) + bound
 
     slack = judged.slack
     for figure, trait, bound in _of_actions(judged, figures):
@@ -185,7 +185,7 @@ def bounds(
     for key, counts in run.counts.items():
         place, (_, name) = judged.places[key], key
         level, output = place.memory.name, place.tensor.is_output
-        row = next(each for each in report.levels if each.name == level).tensors[name]
+        row = next(memory for memory in report.levels if memory.name == level).tensors[name]
         assert row.sparse is not None
         ever = _dense(place, judged, key)
         zeros = 1 - float(judged.present[name].mean())
@@ -218,7 +218,7 @@ def bounds(
                     updates += counts.omitted[rank, part, UPDATE]
                     add(figure, "metadata_reads_lost", float(here.mean() + updates.mean()))
                 add(figure, "first_occupancy", float(here.mean()) * (("first_occupancy", name, level) in quirks))
-    return found
+    return limits
 
 
 def _overlaps(tensor: Tensor) -> bool:
@@ -239,13 +239,13 @@ def _dense(place: KeptTensor, judged: Judged, key: Key) -> dict[str, int]:
 
 def _conditions(judged: Judged) -> dict[str, set[str]]:
     """Return operand -> tensors whose zeros save its accesses."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    conditions: defaultdict[str, set[str]] = defaultdict(set)
     operands = {tensor.name for tensor in judged.problem.operands}
     for _, saving in judged.actions():
         for option in saving.options:
             if option.tensor in operands:
-                found[option.tensor] |= set(option.when_empty)
-    return found
+                conditions[option.tensor] |= set(option.when_empty)
+    return conditions
 
 
 def _of_actions(judged: Judged, figures: Figures) -> Iterator[tuple[Figure, str, float]]:
@@ -256,8 +256,8 @@ def _of_actions(judged: Judged, figures: Figures) -> Iterator[tuple[Figure, str,
     does of windows: words stay for several tiles, and instances share them. If a loop in time and one over units step both
     tensors, the tile of the condition is too small (`second_coiteration`).
     """
-    found = {key: _doubts(judged, key) for key in judged.savings()}
-    doubtful = {key: doubts for key, doubts in found.items() if doubts}
+    table = {key: _doubts(judged, key) for key in judged.savings()}
+    doubtful = {key: doubts for key, doubts in table.items() if doubts}
     sets = [[key] for key in doubtful]
     for left_out in [*sets, *([list(doubtful)] if len(sets) > 1 else [])]:
         key = left_out[0]
@@ -294,17 +294,17 @@ def _doubts(judged: Judged, key: Key) -> list[str]:
         for loop in judged.mapping.loops()
         if (loop.entry, loop.spatial) >= (entry, True) and (loop.entry, loop.spatial) <= (child, False)
     ]
-    unrolled, stepped = ([loop for loop in inside if loop.spatial == each] for each in (True, False))
+    unrolled, stepped = ([loop for loop in inside if loop.spatial == kind] for kind in (True, False))
     dimensions = problem.tensor(name).dimensions
     terms = [[term for term in rank.terms if problem.dimensions[term] > 1] for rank in problem.tensor(name).projection]
     slides = any(loop.dimension in window for loop in stepped for window in terms if len(window) > 1)
-    targets = {each.target for each in judged.mapping.entries[entry:child]}
+    targets = {part.target for part in judged.mapping.entries[entry:child]}
     fanouts = sum(judged.architecture.cluster(target).fanout.size > 1 for target in targets)
     conditions = [problem.tensor(other) for option in candidates for other in option.when_empty]
     shared = {
         loop.dimension
         for loop in inside
-        if loop.dimension in dimensions and any(loop.dimension in each.dimensions for each in conditions)
+        if loop.dimension in dimensions and any(loop.dimension in condition.dimensions for condition in conditions)
     }
     densities = [tensor.density.distribution for tensor in conditions if tensor.density is not None]
     traits = {
@@ -323,9 +323,9 @@ def _zeros(judged: Judged, key: Key) -> float:
     names = {
         other
         for _, saving in judged.actions()
-        for each in saving.options
-        if each.tensor == key[1]
-        for other in each.when_empty
+        for option in saving.options
+        if option.tensor == key[1]
+        for other in option.when_empty
     }
     nonzero = [judged.present[name][judged.touched[name]] for name in sorted(names)]
     return 1 - float(np.logical_and.reduce(nonzero).mean())
@@ -351,13 +351,13 @@ def judged(case: Triple, report: Report, seed: int) -> Judgement:
         figures = executed(run, execution)
         assert set(figures) == set(told), set(figures) ^ set(told)
         off = {figure: _off(*told[figure], figures[figure]) for figure in open_figures}
-        off = {figure: each for figure, each in off.items() if each > 0}
+        off = {figure: value for figure, value in off.items() if value > 0}
         limits = bounds(case, report, execution, run, figures) if off else {}
         faults = []
         open_figures = set()
-        for figure, each in off.items():
+        for figure, excess in off.items():
             limit = limits.get(figure, {})
-            used = each / sum(limit.values()) if limit else math.inf
+            used = excess / sum(limit.values()) if limit else math.inf
             needed[figure] = tuple(sorted(limit)), used
             if used > 1:
                 open_figures.add(figure)
@@ -365,16 +365,16 @@ def judged(case: Triple, report: Report, seed: int) -> Judgement:
                 faults.append(f"{' '.join(figure)}: {told[figure][0]:.6g}, executed {mean:.6g}; bounds {limit}")
         if not faults:
             break
-    return Judgement(len(told), [each for each in needed.values() if each[1] <= 1], faults)
+    return Judgement(len(told), [need for need in needed.values() if need[1] <= 1], faults)
 
 
-def _off(value: float, instances: float, found: NDArray[np.float64]) -> float:
+def _off(value: float, instances: float, sample: NDArray[np.float64]) -> float:
     """Return by how much a figure differs beyond sampling and rounding."""
-    draws = len(found)
-    sampling = ERRORS * float(found.std(ddof=1)) / math.sqrt(draws)
-    difference = abs(value - float(found.mean()))
+    draws = len(sample)
+    sampling = ERRORS * float(sample.std(ddof=1)) / math.sqrt(draws)
+    difference = abs(value - float(sample.mean()))
     if sampling == 0.0:  # what never happened in n draws may happen in one of n / 9
-        sampling = ERRORS**2 * max(value, float(found.mean())) / draws
+        sampling = ERRORS**2 * max(value, float(sample.mean())) / draws
     return difference - sampling - STEPS * max(instances, 1.0) - 1e-6 * abs(value)
 
 
@@ -402,18 +402,18 @@ class Tally:
         if not report.valid or report.actual_operations is None:
             self.refused[report.reasons[0].code if report.reasons else "dense"] += 1
             return
-        found = judged(case, report, seed)
+        result = judged(case, report, seed)
         self.number["triples"] += 1
-        self.number["figures"] += found.figures
-        self.number["triples without a trait"] += not found.needed and not found.faults
-        for traits, used in found.needed:
+        self.number["figures"] += result.figures
+        self.number["triples without a trait"] += not result.needed and not result.faults
+        for traits, used in result.needed:
             self.needed.update(traits)
             if len(traits) == 1:
                 self.alone[traits[0]] += 1
                 self.most[traits[0]] = max(self.most[traits[0]], used)
-        self.number["figures with a trait"] += len(found.needed)
-        self.number["violations"] += len(found.faults)
-        self.faults += [f"seed {seed}: {each}" for each in found.faults]
+        self.number["figures with a trait"] += len(result.needed)
+        self.number["violations"] += len(result.faults)
+        self.faults += [f"seed {seed}: {fault}" for fault in result.faults]
 
     def lines(self) -> Iterator[str]:
         yield f"seeds {self.first} to {self.seed - 1}, {time.process_time():.0f} s of CPU time"

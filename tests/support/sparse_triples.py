@@ -69,7 +69,7 @@ def architecture_of(random: Random, problem: Problem) -> Architecture:
         actions = []
         for name in problem.tensor_names:
             if random.randrange(3) == 0:
-                others = [each for each in problem.tensor_names if each != name]
+                others = [other for other in problem.tensor_names if other != name]
                 conditions = others if random.randrange(5) == 0 else [random.choice(others)]
                 actions.append({random.choice(("gate", "skip")): name, "when_empty": conditions})
         return {

@@ -47,7 +47,7 @@ class RecordedState:
         """Return whether the conditions of Lemma 3 hold without windows, ports and payment of credits."""
         if (self.tiles, self.stationary) != (other.tiles, other.stationary):
             return False
-        mine, theirs = ((each.committed, *each.deferred, *each.demand) for each in (self, other))
+        mine, theirs = ((state.committed, *state.deferred, *state.demand) for state in (self, other))
         worse = [a > b * (1 + 1e-9) for a, b in zip(mine, theirs, strict=True)]
         return not any(worse) and all(a >= b * (1 - 1e-9) for a, b in zip(self.credit, other.credit, strict=True))
 
@@ -80,15 +80,15 @@ class RecordedSearch(StagedSearch):
         result = super()._expand(stage, states, decision, table)
         left = [self._content(result, i) for i in range(len(result))]
         kept = []
-        for i, each in enumerate(recorded):
-            if each.bound > self.context.cutoff:
-                each.pruned = "bound"
-                each.outer_table_needed = bool(plain.rows.numbers[i, BOUND] <= self.context.cutoff)
+        for i, state in enumerate(recorded):
+            if state.bound > self.context.cutoff:
+                state.pruned = "bound"
+                state.outer_table_needed = bool(plain.rows.numbers[i, BOUND] <= self.context.cutoff)
             elif (content := self._content(successors, i)) in left:
                 left.remove(content)
-                kept.append(each.number)
+                kept.append(state.number)
             else:
-                each.pruned = "dominance"
+                state.pruned = "dominance"
         self._numbers[id(result)] = kept
         self._results.append(result)
         return result

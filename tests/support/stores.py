@@ -163,7 +163,7 @@ def _is(names: tuple[str, ...]) -> str:
 
 def _bound(values: list[Any]) -> list[Any]:
     """Text that is no UTF-8 as the bytes that it is."""
-    return [each if not isinstance(each, str) or each.isascii() else _text(each) for each in values]
+    return [value if not isinstance(value, str) or value.isascii() else _text(value) for value in values]
 
 
 def _text(value: str) -> Any:
@@ -228,9 +228,9 @@ class Trials:
             outcome = [f"{what}: refused"]
 
             def read(paths: list[Path], what: str = what, outcome: list[str] = outcome) -> None:
-                found = Told.of(tw.explored(paths[0]) if what == "read" else explored(paths[0]))
-                outcome[0] = f"{what}: as before" if found == self.sound else f"{what}: otherwise"
-                assert not same or found == self.sound, "other figures"
+                figures = Told.of(tw.explored(paths[0]) if what == "read" else explored(paths[0]))
+                outcome[0] = f"{what}: as before" if figures == self.sound else f"{what}: otherwise"
+                assert not same or figures == self.sound, "other figures"
 
             reader = Reader([], read)
             told = complaint(reader, {"fault.sqlite": data}, self.folder / "fault")

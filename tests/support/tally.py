@@ -16,10 +16,10 @@ def tally(outcome: Callable[[int], str], seeds: Iterable[int], things: str, ever
     """
     counts, started = Counter[str](), time.process_time()
     for seed in seeds:
-        found = outcome(seed)
-        counts["WRONG" if "WRONG" in found else found.partition(": ")[0]] += 1
-        if "WRONG" in found:
-            print(f"seed {seed}: {found}", flush=True)
+        text = outcome(seed)
+        counts["WRONG" if "WRONG" in text else text.partition(": ")[0]] += 1
+        if "WRONG" in text:
+            print(f"seed {seed}: {text}", flush=True)
         if counts.total() % every == 0:
             print(f"{counts.total()} {things}, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True)
     print(dict(counts))

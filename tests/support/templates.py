@@ -142,8 +142,8 @@ def _heard(event: str, args: tuple[object, ...], watchers: list[list[str]]) -> N
             and not path.startswith((sys.base_prefix, sys.prefix))
             and path != os.devnull
         ):
-            for each in watchers:
-                each.append(path)
+            for watcher in watchers:
+                watcher.append(path)
 
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

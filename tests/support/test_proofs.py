@@ -45,8 +45,8 @@ def _documents(inputs: Inputs) -> Iterator[tuple[type[Model], dict[str, Any]]]:
     (rules,) = inputs.constraints["variants"]
     kinds = ("temporal", TemporalRule), ("spatial", SpatialRule), ("keep", KeepRule), ("storage", StorageRule)
     for name, rule in kinds:
-        yield from ((rule, each) for each in rules.get(name, ()))
-    yield from ((StoredTensors, entry) for each in rules.get("storage", ()) for entry in each["entries"])
+        yield from ((rule, entry) for entry in rules.get(name, ()))
+    yield from ((StoredTensors, entry) for part in rules.get("storage", ()) for entry in part["entries"])
 
 
 @pytest.mark.parametrize("model", [Cluster, Memory, Fanout, Network, Compute, *RULES])
@@ -59,7 +59,7 @@ def test_every_option_of_the_model_is_drawn() -> None:
     """An option is drawn if tasks differ in it."""
     spec = installed().find(CostModelSpec, "timeloop").spec
     values = {name: {inputs.model_options[name] for inputs in DRAWN} for name in spec.options.model_fields}
-    assert all(len(found) > 1 for found in values.values())
+    assert all(len(options) > 1 for options in values.values())
     assert {inputs.objective for inputs in DRAWN} == {"edp", "ed2p", "energy", "cycles"}
     assert {inputs.constraints["factors"] for inputs in DRAWN} == {"perfect", "ragged"}
 

@@ -95,7 +95,7 @@ class Case:
     def __init__(self, seed: int, rough: bool = False, sums: bool = False) -> None:
         self.random = random = Random(seed)
         self.layers, self.added = random.choice(SUMS) if sums else (random.choice(CHAINS), {})
-        letters = sorted({at for own in self.layers for ranks in own.values() for at in ranks})
+        letters = sorted({at for tensors in self.layers for ranks in tensors.values() for at in ranks})
         few = len(self.layers) > 2
         self.sizes = {at: random.choice((1, 1, 2) if few else (1, 2, 2, 3, 4)) for at in letters}
         self.capacity = random.choice((4, 6, 8, 12, 16, 24, 40))
@@ -141,7 +141,7 @@ class Case:
 
     def group(self, first: int = 0, last: int | None = None) -> GroupMapping:
         """Return some of the layers, without loops that they share."""
-        own = self.layers[first : len(self.layers) if last is None else last + 1]
+        form = self.layers[first : len(self.layers) if last is None else last + 1]
         layers = [
             {
                 "name": f"L{number}",
@@ -151,13 +151,13 @@ class Case:
                     for (name, ranks), role in zip(tensors.items(), ("input", "weight", "output"), strict=True)
                 ],
             }
-            for number, tensors in enumerate(own, first)
+            for number, tensors in enumerate(form, first)
         ]
         users: dict[str, dict[str, str]] = {}
-        for number, tensors in enumerate(own, first):
+        for number, tensors in enumerate(form, first):
             for name in tensors:
                 users.setdefault(name, {})[f"L{number}"] = name
-        makers = {list(tensors)[-1] for tensors in own}
+        makers = {list(tensors)[-1] for tensors in form}
         names = {layer["name"] for layer in layers}
         added = {
             name: [f"L{self.added[name]}"] for name in users if name in makers and f"L{self.added.get(name)}" in names
@@ -214,10 +214,10 @@ def trees(
         for at in problems[0].dimensions
         if all(at in problem.output.dimensions for problem in problems)
         and all(
-            at in problem.tensor(own).dimensions
+            at in problem.tensor(operand).dimensions
             for name in made
             for problem in problems
-            for layer, own in users[name].items()
+            for layer, operand in users[name].items()
             if layer == problem.name
         )
     ]
@@ -257,8 +257,8 @@ def placed(
                 continue
             entries: list[dict[str, Any]] = [{"target": inner, "keep": [n for n, depth in kept.items() if depth == 0]}]
             for depth, (at, tile) in enumerate(loops.items(), 1):
-                own = [n for n, place in kept.items() if place == depth]
-                entries.append({"target": inner, "keep": own, "temporal_tile_sizes": {at: tile}})
+                keeps = [n for n, place in kept.items() if place == depth]
+                entries.append({"target": inner, "keep": keeps, "temporal_tile_sizes": {at: tile}})
             entries[-1]["keep"] += at_home
             entries.insert(0, {"target": inner, "keep": list(whole)})
             words = {
@@ -298,8 +298,8 @@ def _is_place(group: GroupMapping, name: str, depth: int, loops: list[str]) -> b
     users = group.users[name]
     if len(users) > 1:
         return True
-    layer, own = next(iter(users.items()))
-    tensor = next(problem for problem in group.layers if problem.name == layer).tensor(own)
+    layer, operand = next(iter(users.items()))
+    tensor = next(problem for problem in group.layers if problem.name == layer).tensor(operand)
     return depth < len(loops) and loops[depth] not in tensor.dimensions
 
 
@@ -318,9 +318,9 @@ def branch_cost(table: BranchTable, case: BranchCase, objective: Objective) -> B
 
 
 def _words(group: GroupMapping, name: str, sizes: dict[str, int]) -> int:
-    layer, own = next(iter(group.users[name].items()))
+    layer, operand = next(iter(group.users[name].items()))
     problem: Problem = next(one for one in group.layers if one.name == layer)
-    return math.prod(sizes.get(at, problem.dimensions[at]) for at in problem.tensor(own).dimensions)
+    return math.prod(sizes.get(at, problem.dimensions[at]) for at in problem.tensor(operand).dimensions)
 
 
 def brute(case: Case, table: BranchTable) -> float:
@@ -363,22 +363,22 @@ def _interval(
     objectives: Collection[Objective],
 ) -> list[tuple[float, float]]:
     """Return energy and cycles of all mappings of some layers, while some results are whole at home."""
-    own = case.group(start, end)
-    leaving = [name for name, used in own.needs.items() if len(used) < len(users.get(name, used))]
+    group = case.group(start, end)
+    leaving = [name for name, used in group.needs.items() if len(used) < len(users.get(name, used))]
     inside = {name: [at for at in range(start, end + 1) if name in case.layers[at]] for name in stay}
     # a tensor that one layer uses is named after it
-    whole = [name if name in own.users else f"L{at[0]}.{name}" for name, at in inside.items() if at]
+    whole = [name if name in group.users else f"L{at[0]}.{name}" for name, at in inside.items() if at]
     taken = sum(_words(case.group(), name, {}) for name, at in inside.items() if not at)
     costs = set[tuple[float, float]]()
     for objective in objectives:
-        for tree in trees(own, table, objective, leaving, whole, taken):
+        for tree in trees(group, table, objective, leaving, whole, taken):
             report = evaluate_group(TIMELOOP, tree)
             assert report.valid, (report.reasons, str(tree))
             costs.add((report.energy_pj or 0.0, float(report.cycles or 0)))
     return list(costs)
 
 
-def found(case: Case, table: BranchTable) -> GroupResult:
+def solution(case: Case, table: BranchTable) -> GroupResult:
     """Return the result of the built-in group mapper."""
     task = GroupTask(case.group(), partial(evaluate_group, TIMELOOP), case.objective, case.seconds, table)
     return FusedGroupMapper().search_group(task)
@@ -389,7 +389,7 @@ def outcome(seed: int, rough: bool = False, sums: bool = False) -> str:
     case = Case(seed, rough, sums)
     KNOWN.clear()
     table = branch_table(case.group().architecture, TIMELOOP)
-    result, least = found(case, table), brute(case, table)
+    result, least = solution(case, table), brute(case, table)
     value = result.of(case.objective)
     executed = evaluate_group(ORACLE, result.group)
     if not executed.valid:

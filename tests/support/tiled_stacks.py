@@ -17,7 +17,7 @@ from typing import Any
 
 from support import tiled_groups
 from support.tally import tally
-from support.tiled_groups import ORACLE, TIMELOOP, Case, branch_cost, found
+from support.tiled_groups import ORACLE, TIMELOOP, Case, branch_cost, solution
 from tilewright.application.run.branch_table import BranchTable
 from tilewright.application.run.branches import ragged_dimensions
 from tilewright.application.run.evaluation import evaluate_group
@@ -61,13 +61,13 @@ class Stack(Case):
         window = {"terms": {row: self.strides[number], tap: 1}}
         names = [out] if self.deep[number] else [into, out]
         sizes = {into: self.channels[number], out: self.channels[number + 1]}
-        own = out if self.deep[number] else into
+        axis = out if self.deep[number] else into
         return {
             "name": f"L{number}",
             "dimensions": {name: sizes[name] for name in names}
             | {row: self.results[number], tap: self.kernels[number]},
             "tensors": [
-                {"name": f"T{number}", "role": "input", "projection": [own, window]},
+                {"name": f"T{number}", "role": "input", "projection": [axis, window]},
                 {"name": f"W{number}", "role": "weight", "projection": [*names, tap]},
                 {"name": f"T{number + 1}", "role": "output", "projection": [out, row]},
             ],
@@ -89,10 +89,10 @@ class Stack(Case):
         kept = [
             *shared,
             *(
-                f"{layer['name']}.{own['name']}"
+                f"{layer['name']}.{tensor['name']}"
                 for layer in layers
-                for own in layer["tensors"]
-                if own["name"] not in shared
+                for tensor in layer["tensors"]
+                if tensor["name"] not in shared
             ),
         ]
         inner = self.architecture()["clusters"][-1]["name"]
@@ -138,9 +138,9 @@ class Stack(Case):
         steps: list[int | None] = [None]
         if last > first and all(length.is_integer() for length in lengths):
             steps += [tile for tile in range(1, int(min(lengths))) if all(length % tile == 0 for length in lengths)]
-        for own in [{}, *channel]:
+        for sizes in [{}, *channel]:
             for step in steps:
-                yield own, step
+                yield sizes, step
 
 
 def alive(case: Stack, first: int, number: int, tile: int, starts: list[int], last: int) -> int:
@@ -223,11 +223,11 @@ def placed(
                 for number, sizes in zip(numbers, tiles, strict=True):
                     room = taken + sum(words.values())
                     for name in at_home:
-                        own = int(name[1:])
-                        channels = channel.get(f"c{own}", case.channels[own])
-                        rows = _rows(case, first, own, step, starts, last)
-                        stays = step is not None and _stays(case, first, own, starts)
-                        room += channels * rows if stays or own - 1 <= number <= own else 0
+                        at = int(name[1:])
+                        channels = channel.get(f"c{at}", case.channels[at])
+                        rows = _rows(case, first, at, step, starts, last)
+                        stays = step is not None and _stays(case, first, at, starts)
+                        room += channels * rows if stays or at - 1 <= number <= at else 0
                     problem = next(layer for layer in group.layers if layer.name == f"L{number}")
                     small = problem.replace({f"dimensions.{name}": size for name, size in sizes.items()})
                     here = frozenset(
@@ -249,10 +249,10 @@ def placed(
 
 def _is_place(case: Stack, name: str, depth: int, order: tuple[tuple[str, int], ...]) -> bool:
     """Return whether a tile of one layer's operand may be kept there: outside a loop that does not move it, or sliding in the last."""
-    layer, own = name.split(".")
+    layer, operand = name.split(".")
     number = int(layer[1:])
     steps = {"C": f"c{number + 1}", "P": f"p{number}"}
-    tensor = next(one for one in case.layer(number)["tensors"] if one["name"] == own)
+    tensor = next(one for one in case.layer(number)["tensors"] if one["name"] == operand)
     used = {at for rank in tensor["projection"] for at in (rank["terms"] if isinstance(rank, dict) else [rank])}
     if depth < len(order):
         return steps[order[depth][0]] not in used
@@ -265,21 +265,21 @@ def _tile(case: Stack, number: int, channel: dict[str, int], step: int | None, r
     return sizes | ({f"p{number}": step * rate} if step else {})
 
 
-def _stays(case: Stack, first: int, own: int, starts: list[int]) -> bool:
-    late = starts[own - first] - starts[own - 1 - first]
-    return case.kernels[own] > case.strides[own] or case.pads[own] != 0 or late != 0
+def _stays(case: Stack, first: int, number: int, starts: list[int]) -> bool:
+    late = starts[number - first] - starts[number - 1 - first]
+    return case.kernels[number] > case.strides[number] or case.pads[number] != 0 or late != 0
 
 
-def _rows(case: Stack, first: int, own: int, step: int | None, starts: list[int], last: int) -> int:
+def _rows(case: Stack, first: int, number: int, step: int | None, starts: list[int], last: int) -> int:
     """Return the rows of a result at home."""
-    window = (case.results[own] - 1) * case.strides[own] + case.kernels[own]
+    window = (case.results[number] - 1) * case.strides[number] + case.kernels[number]
     if step is None:
-        return max(case.results[own - 1], window)
-    if not _stays(case, first, own, starts):
+        return max(case.results[number - 1], window)
+    if not _stays(case, first, number, starts):
         rates = case.rates(first, last)
-        read = (step * rates[own - first] - 1) * case.strides[own] + case.kernels[own]
-        return max(step * rates[own - 1 - first], read)
-    return alive(case, first, own, step, starts, last)
+        read = (step * rates[number - first] - 1) * case.strides[number] + case.kernels[number]
+        return max(step * rates[number - 1 - first], read)
+    return alive(case, first, number, step, starts, last)
 
 
 def _box(
@@ -293,7 +293,7 @@ def _box(
     step: int | None,
 ) -> int:
     """Return the words of an operand's tile inside some of the loops."""
-    layer, own = name.split(".")
+    layer, operand = name.split(".")
     number = int(layer[1:])
     outside = {axis for axis, _ in order[:depth]}
     sizes = dict(case.layer(number)["dimensions"])
@@ -301,7 +301,7 @@ def _box(
         sizes[f"c{number + 1}"] = channel[f"c{number + 1}"]
     if "P" in outside and step:
         sizes[f"p{number}"] = step * rates[numbers.index(number)]
-    tensor = next(one for one in case.layer(number)["tensors"] if one["name"] == own)
+    tensor = next(one for one in case.layer(number)["tensors"] if one["name"] == operand)
     words = 1
     for rank in tensor["projection"]:
         terms = rank["terms"] if isinstance(rank, dict) else {rank: 1}
@@ -328,8 +328,8 @@ def _data(
         {"target": "Home", "keep": [name for name, depth in kept.items() if depth == 0]},
     ]
     for depth, (axis, tile) in enumerate(order, 1):
-        own = [name for name, place in kept.items() if place == depth]
-        entries.append({"target": "Home", "keep": own, "temporal_tile_sizes": {axis: tile}})
+        names = [name for name, place in kept.items() if place == depth]
+        entries.append({"target": "Home", "keep": names, "temporal_tile_sizes": {axis: tile}})
     entries[-1]["keep"] += at_home
     whole: dict[str, Any] = group.to_data()
     plain = whole["tree"]["branches"]
@@ -384,7 +384,7 @@ def outcome(seed: int) -> str:
     least = brute(case, table)
     if math.isinf(least):
         return "nothing fits"
-    result = found(case, table)
+    result = solution(case, table)
     value = result.of(case.objective)
     executed = evaluate_group(ORACLE, result.group)
     halo = "sliding" if result.group.paces else "tiled" if result.group.axes else "not fused"

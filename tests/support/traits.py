@@ -106,7 +106,7 @@ class Walk:
 
 def _steps(events: Iterable[Event], apart: list[tuple[int, int]], children: int) -> Steps:
     """Tiles that come and move at one time are shared where they are the same; the one that has least of it stands for all."""
-    found: defaultdict[int, list[Step]] = defaultdict(list)
+    steps: defaultdict[int, list[Step]] = defaultdict(list)
     for _, together in groupby(sorted(events, key=itemgetter(0)), itemgetter(0)):
         step: defaultdict[int, defaultdict[object, list[Tile]]] = defaultdict(lambda: defaultdict(list))
         for _, place, tile in together:
@@ -114,10 +114,10 @@ def _steps(events: Iterable[Event], apart: list[tuple[int, int]], children: int)
             step[place // children][separate, tile.touched, tile.came].append(tile)
         for parent, groups in step.items():
             ordered = [sorted(tiles, key=lambda tile: len(tile.had & tile.touched)) for tiles in groups.values()]
-            found[parent].append(
+            steps[parent].append(
                 Step([tiles[0] for tiles in ordered], [tile for tiles in ordered for tile in tiles[1:]])
             )
-    return found
+    return steps
 
 
 def _leaving(route: Route, ran: OperationTrace, entered: list[Event]) -> Iterator[Event]:
@@ -177,11 +177,11 @@ def _tiles(walk: Walk, route: Route, moments: list[int], places: list[int]) -> I
     for moment, place, point, word in zip(moments, places, walk.ran.points.tolist(), words, strict=True):
         needed[moment, place].append((point, tuple(word)))
     before: dict[int, tuple[Words, Words, tuple[int, ...]]] = {}
-    for (moment, place), found in sorted(needed.items(), key=itemgetter(0)):
-        points, at = zip(*found, strict=True)
+    for (moment, place), visits in sorted(needed.items(), key=itemgetter(0)):
+        points, at = zip(*visits, strict=True)
         box = touched = frozenset(at)
         if len(touched) > 1:
-            box = frozenset(product(*(range(min(each), max(each) + 1) for each in zip(*touched, strict=True))))
+            box = frozenset(product(*(range(min(values), max(values) + 1) for values in zip(*touched, strict=True))))
         if route.inner is None:
             yield moment, place, Tile(touched, box, frozenset(), frozenset(), False, moment)
             continue
@@ -194,18 +194,18 @@ def _tiles(walk: Walk, route: Route, moments: list[int], places: list[int]) -> I
 
 def _digits(nest: Sequence[Loop], last: int, first: dict[str, int]) -> tuple[int, ...]:
     """The trips at hand of the loops in time down to an entry, of the tile that begins at an iteration."""
-    rest, found = dict(first), []
+    rest, digits = dict(first), []
     for loop in nest:
         digit, rest[loop.dimension] = divmod(rest[loop.dimension], loop.tile)
         if not loop.spatial and loop.entry <= last:
-            found.append(digit)
-    return tuple(found)
+            digits.append(digit)
+    return tuple(digits)
 
 
-def bounds(walk: Walk, found: Report, difference: Difference) -> dict[str, tuple[float, float]]:
+def bounds(walk: Walk, report: Report, difference: Difference) -> dict[str, tuple[float, float]]:
     """By trait: how many words less, and how many more, an instance may be said to move."""
     level, name, fills = difference.level, difference.tensor, difference.action == "fills"
-    route = Route.of(*walk.case, found, name, level, difference.action)
+    route = Route.of(*walk.case, report, name, level, difference.action)
     way = walk.way(route)
     came, moved = (way.alone, way.alone) if fills else (way.came, way.moved)
     steps = [step for steps in moved.values() for step in steps]
@@ -220,13 +220,13 @@ def bounds(walk: Walk, found: Report, difference: Difference) -> dict[str, tuple
     jumps = average(sum(len(tile.new) for step in coming for tile in step.tiles if tile.turned))
     halo = average(sum(map(_shared, steps)))
     alike = average(sum(len(tile.new) for step in steps for tile in step.alike))
-    partition = next(row.tensors[name].partition_words for row in found.levels if row.name == level) or 0
+    partition = next(row.tensors[name].partition_words for row in report.levels if row.name == level) or 0
     whole = [
-        frozenset[tuple[int, ...]]().union(*(tile.touched for step in each for tile in step.tiles))
-        for each in came.values()
+        frozenset[tuple[int, ...]]().union(*(tile.touched for step in group for tile in step.tiles))
+        for group in came.values()
     ]
-    own = average(sum(map(len, whole)))
-    below, above = (average(words) for words in _passed_on(walk, found, route))
+    total = average(sum(map(len, whole)))
+    below, above = (average(words) for words in _passed_on(walk, report, route))
     return {
         "holes": (
             average(sum(len(tile.box & tile.had_box) - len(tile.touched & tile.had) for tile in tiles)),
@@ -237,7 +237,7 @@ def bounds(walk: Walk, found: Report, difference: Difference) -> dict[str, tuple
         "two_iterations": (jumps, doubted),
         "bypass": (0.0, stays + halo + alike),
         "sharing": (average(sum(len(tile.touched) for step in coming for tile in step.alike)), alike),
-        "first_reads": (max(0.0, partition - own), max(0.0, own - partition)),
+        "first_reads": (max(0.0, partition - total), max(0.0, total - partition)),
         "link_transfers": (0.0 if fills else below, 0.0 if fills else above),
     }
 
@@ -248,14 +248,14 @@ def _shared(step: Step) -> int:
     return sum(map(len, new)) - len(frozenset().union(*new))
 
 
-def _passed_on(walk: Walk, found: Report, route: Route) -> tuple[float, float]:
+def _passed_on(walk: Walk, report: Report, route: Route) -> tuple[float, float]:
     """Words of all instances that neighbours pass on, on the way and on that which ends where it begins."""
     _, architecture, mapping = walk.case
     name, holds = route.tensor.name, [at for at, entry in enumerate(mapping.entries) if entry.keep is not None]
     keepers = [at for at in holds if name in (mapping.entries[at].keep or ())]
     before = max((at for at in keepers if at < route.outer), default=route.outer)
     below = above = 0.0
-    rows = [row for row in found.networks if row.tensor == name]
+    rows = [row for row in report.networks if row.tensor == name]
     for at, row in zip(holds, rows, strict=True):
         words = (row.link_transfers + 0.5 * (row.link_transfers > 0)) * len(np.unique(walk.ran.instances(at)))
         if route.outer <= at and (route.inner is None or at < route.inner):
@@ -265,9 +265,9 @@ def _passed_on(walk: Walk, found: Report, route: Route) -> tuple[float, float]:
     return below, above
 
 
-def used(walk: Walk, found: Report, difference: Difference) -> tuple[list[str], float]:
+def used(walk: Walk, report: Report, difference: Difference) -> tuple[list[str], float]:
     """The traits that are causes of a difference, and the part of their bounds, together, that it takes; more than one is wrong."""
-    allowed = bounds(walk, found, difference)
+    allowed = bounds(walk, report, difference)
     codes = [cause.code for cause in difference.causes if cause.code in allowed]
     words = difference.counted - difference.executed
     most = sum(allowed[code][words > 0] for code in codes)

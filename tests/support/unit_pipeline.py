@@ -100,10 +100,10 @@ def chain(draw: random.Random) -> dict[str, Any]:
         for place in range(draw.randint(0, 2) if number + 1 < count else 0):
             operator = draw.choice([*WORDWISE, "LayerNormalization"])
             whole = rows * columns[number + 1]
-            own: dict[str, Any] = {"name": f"v{number}.{place}", "operator": operator, "tensor": f"T{number}"}
-            own["operands"] = [{"name": "Y", "words": whole}] if operator in ("Mul", "Add") else []
-            own["row"] = ["N"] if operator == "LayerNormalization" else []
-            vectors.append(own)
+            vector: dict[str, Any] = {"name": f"v{number}.{place}", "operator": operator, "tensor": f"T{number}"}
+            vector["operands"] = [{"name": "Y", "words": whole}] if operator in ("Mul", "Add") else []
+            vector["row"] = ["N"] if operator == "LayerNormalization" else []
+            vectors.append(vector)
     edges = [
         {"tensor": f"T{number}", "layers": {names[number]: "O", names[number + 1]: "I"}} for number in range(count - 1)
     ]
@@ -164,10 +164,10 @@ def tasks_of(made: GroupVectors, steps: int, tile: int, last: list[Task]) -> lis
                     for one in part.report.limits
                     if one.action != "compute"
                 }
-                own = Task(vector.vector.name, part.unit, Fraction(part.report.cycles or 0), words, [todo[-1]])
+                job = Task(vector.vector.name, part.unit, Fraction(part.report.cycles or 0), words, [todo[-1]])
                 if part.role == "late":  # the results of the tile before, which it rescales, are complete
-                    own.needs += [task for task in last if task.name in made.group.users[vector.vector.tensor]][-1:]
-                todo.append(own)
+                    job.needs += [task for task in last if task.name in made.group.users[vector.vector.tensor]][-1:]
+                todo.append(job)
         for task in todo:
             if stages and stages[-1][-1].unit == task.unit:
                 stages[-1].append(task)

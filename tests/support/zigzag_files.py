@@ -79,7 +79,7 @@ def files(draw: st.DrawFn) -> Files:
                 steps = -(-steps // count)
         left[name] = prime_factors(steps)
     order = draw(st.permutations([[name, factor] for name, factors in left.items() for factor in factors]))
-    said = {"name": "default", "spatial_mapping": spatial, "temporal_ordering": [list(each) for each in order]}
+    said = {"name": "default", "spatial_mapping": spatial, "temporal_ordering": [list(pair) for pair in order]}
     return {
         "accelerator.yaml": accelerator,
         "workload.yaml": [layer],
@@ -90,7 +90,7 @@ def files(draw: st.DrawFn) -> Files:
 def _beside(accelerator: dict[str, Any], first: str, second: str) -> bool:
     """Are the two dimensions of the array served by the same memories?"""
     served = [memory["served_dimensions"] for memory in accelerator["memories"].values()]
-    return all((first in each) == (second in each) for each in served)
+    return all((first in names) == (second in names) for names in served)
 
 
 @st.composite
@@ -154,13 +154,13 @@ def _memory(
             "type": kind,
             "bandwidth_min": finest,
             "bandwidth_max": widest,
-            "allocation": [f"{each}, {inner}" for each in operands] + [f"O, {outer}"] * ("O" in operands),
+            "allocation": [f"{operand}, {inner}" for operand in operands] + [f"O, {outer}"] * ("O" in operands),
         }
         for kind, (inner, outer) in ways.items()
     ]
     if draw(st.integers(0, 3)) == 0:  # a port for each operand towards the array, and one towards the outer memory
-        towards = [[f"{each}, tl", *(["O, fl"] if each == "O" else [])] for each in operands]
-        outwards = [f"{each}, fh" for each in operands] + ["O, th"] * ("O" in operands)
+        towards = [[f"{operand}, tl", *(["O, fl"] if operand == "O" else [])] for operand in operands]
+        outwards = [f"{operand}, fh" for operand in operands] + ["O, th"] * ("O" in operands)
         ports = [
             {
                 "name": f"rw_port_{number + 1}",
@@ -184,5 +184,5 @@ def _memory(
     }
 
 
-def operations(found: Files) -> int:
-    return math.prod(found["workload.yaml"][0]["loop_sizes"])
+def operations(texts: Files) -> int:
+    return math.prod(texts["workload.yaml"][0]["loop_sizes"])

@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from support.profiles import first
-from support.tiled_groups import MORE, TIMELOOP, Case, found
+from support.tiled_groups import MORE, TIMELOOP, Case, solution
 from tilewright.application.run.evaluation import evaluate_group
 from tilewright.application.run.group_search import branch_table
 from tilewright.errors import Reason
@@ -159,7 +159,7 @@ def test_results_with_readers_outside_an_interval(
     case.layers, case.objective, case.capacity, case.held = layers, ENERGY, capacity, None
     case.sizes = {"m": 1, "a": 4, "b": 4, "c": 4}
     case.levels, case.units, case.energies, case.bandwidths = 2, 1, [200, 1, 0.1, 0.1], [None] * 4
-    result = found(case, branch_table(case.group().architecture, TIMELOOP))
+    result = solution(case, branch_table(case.group().architecture, TIMELOOP))
     assert evaluate_group(TIMELOOP, result.group).valid
     assert result.proved and result.energy_pj == pytest.approx(least)
     assert result.bound <= result.energy_pj <= (evaluate_group(TIMELOOP, result.unfused).energy_pj or 0)

@@ -11,7 +11,7 @@ import pytest
 import tilewright as tw
 from support import EXAMPLE_FILES, tiled_stacks
 from support.profiles import first
-from support.tiled_groups import Case, found, outcome
+from support.tiled_groups import Case, outcome, solution
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.group_search import branch_table
 from tilewright.plugin import GroupTask
@@ -147,7 +147,7 @@ def test_a_product_costs_no_more_than_the_best_by_energy_and_by_cycles(
 def test_of_equal_cycles_the_least_energy_is_taken() -> None:
     """Many choices of this group take 8 cycles; the first one costs 878 pJ."""
     case = Case(2)
-    result = found(case, branch_table(case.group().architecture, TIMELOOP))
+    result = solution(case, branch_table(case.group().architecture, TIMELOOP))
     assert case.objective == CYCLES and result.cycles == 8 and result.energy_pj == 655.5
 
 

@@ -140,11 +140,11 @@ def check_uneven(inputs: Inputs, limit: int) -> Verdict:
     """
     (rules,) = inputs.constraints["variants"]
     orders = [
-        storage_orders(inputs.problem, each, rules)
-        for each in inputs.architecture["clusters"][1:]
-        if "memories" in each
+        storage_orders(inputs.problem, cluster, rules)
+        for cluster in inputs.architecture["clusters"][1:]
+        if "memories" in cluster
     ]
-    combinations = list(itertools.product(*(each for each in orders if each)))
+    combinations = list(itertools.product(*(order for order in orders if order)))
     if len(combinations) > 40:
         return Verdict("too large")
     every: list[Enumeration] = []
@@ -152,28 +152,28 @@ def check_uneven(inputs: Inputs, limit: int) -> Verdict:
         for chosen in combinations:
             variant = rules | {"storage": chosen}
             every.append(Enumeration(replace(inputs, constraints=inputs.constraints | {"variants": [variant]}), limit))
-            if sum(each.size for each in every) > limit:
+            if sum(enumeration.size for enumeration in every) > limit:
                 return Verdict("too large")
-        if not any(each.size for each in every):
+        if not any(enumeration.size for enumeration in every):
             return Verdict("no mapping")
-        plain = inputs.constraints | {"variants": [{name: each for name, each in rules.items() if name != "storage"}]}
+        plain = inputs.constraints | {"variants": [{name: rule for name, rule in rules.items() if name != "storage"}]}
         space = tilewright.space(inputs.problem, arch=inputs.architecture, constraints=plain)
         evaluator = (
             installed().make(CostModelSpec, "timeloop", inputs.model_options).bind(space.problem, space.architecture)
         )
-        tasks = [Task(each, Objective.named(inputs.objective)) for each in arrangements(space)]
+        tasks = [Task(part, Objective.named(inputs.objective)) for part in arrangements(space)]
     except TooLargeError:
         return Verdict("too large")
     except TilewrightError:
         return Verdict("refused")
-    batches = (batch for each in every for batch in each.batches())
+    batches = (batch for enumeration in every for batch in enumeration.batches())
     least = min(
         (float(_costs(evaluator, batch, tasks[0]).min(initial=math.inf)) for batch in batches), default=math.inf
     )
-    found = search_union(installed().make(MapperSpec, "optimal"), tasks, evaluator, Budget(), seed=inputs.seed)
-    proved = found.gap is not None and found.gap < PROVED
+    result = search_union(installed().make(MapperSpec, "optimal"), tasks, evaluator, Budget(), seed=inputs.seed)
+    proved = result.gap is not None and result.gap < PROVED
     status: Status = "no valid mapping" if math.isinf(least) else "proved" if proved else "gap left"
-    return Verdict(status, tuple(_contradictions(found, least)), least, sum(each.size for each in every))
+    return Verdict(status, tuple(_contradictions(result, least)), least, sum(enumeration.size for enumeration in every))
 
 
 def check_against(
@@ -186,30 +186,30 @@ def check_against(
     proved, wrong = False, []
     for starts in (True, False):
         with contextlib.nullcontext() if starts else without_starts():
-            found = search(installed().make(MapperSpec, "optimal", options), task, evaluator, Budget(), seed=seed)
+            result = search(installed().make(MapperSpec, "optimal", options), task, evaluator, Budget(), seed=seed)
         may_miss = not starts and "width" in options
-        contradictions = _contradictions(found, least, may_miss)
-        wrong += [f"{'as run' if starts else 'without starts'}: {each}" for each in contradictions]
-        proved |= found.gap is not None and found.gap < PROVED
+        contradictions = _contradictions(result, least, may_miss)
+        wrong += [f"{'as run' if starts else 'without starts'}: {contradiction}" for contradiction in contradictions]
+        proved |= result.gap is not None and result.gap < PROVED
     return proved, tuple(wrong)
 
 
-def _contradictions(found: Result, least: float, may_miss: bool = False) -> Iterator[str]:
+def _contradictions(result: Result, least: float, may_miss: bool = False) -> Iterator[str]:
     """Yield what a result states and the least cost contradicts.
 
     Args:
         may_miss: the search may find nothing, because a small width drops states and no start mapping replaces them.
     """
-    if found.error is not None and not (isinstance(found.error, NoValidMappingError) and math.isinf(least)):
-        yield f"it failed: {found.error}"
-    elif found.best is None and math.isfinite(least) and not may_miss:
+    if result.error is not None and not (isinstance(result.error, NoValidMappingError) and math.isinf(least)):
+        yield f"it failed: {result.error}"
+    elif result.best is None and math.isfinite(least) and not may_miss:
         yield f"it found nothing, a mapping costs {least}"
-    elif found.value < least * (1 - ROUNDING):
-        yield f"it found {found.value}, no enumerated mapping costs less than {least}"
-    if found.lower_bound is not None and found.lower_bound > least * (1 + ROUNDING):
-        yield f"it proved {found.lower_bound}, a mapping costs {least}"
-    if found.gap is not None and found.gap < PROVED and found.value > least * (1 + PROVED):
-        yield f"it proved {found.value} optimal, a mapping costs {least}"
+    elif result.value < least * (1 - ROUNDING):
+        yield f"it found {result.value}, no enumerated mapping costs less than {least}"
+    if result.lower_bound is not None and result.lower_bound > least * (1 + ROUNDING):
+        yield f"it proved {result.lower_bound}, a mapping costs {least}"
+    if result.gap is not None and result.gap < PROVED and result.value > least * (1 + PROVED):
+        yield f"it proved {result.value} optimal, a mapping costs {least}"
 
 
 def _costs(evaluator: Evaluator, batch: Any, task: Task) -> Floats:
@@ -305,9 +305,9 @@ def fanout_in_parts(drawn: int) -> Iterator[None]:
         return states
 
     def with_truncated(search: StagedSearch, *arguments: Any) -> tuple[Floats, Ints, Ints]:
-        found = in_parts(search, *arguments)
+        parts = in_parts(search, *arguments)
         search.truncation_bound = min(search.truncation_bound, truncated)
-        return found
+        return parts
 
     with (
         mock.patch.object(staged_search, "INSIDE_SHARE", 0),

@@ -75,7 +75,7 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
     constraints["factors"] = "ragged" if ragged else "perfect"
     drawn = {"link_transfers": rng.random() < 0.5}
     objective = rng.choice(("edp", "ed2p", "energy", "cycles"))
-    for memory in (each for cluster in architecture["clusters"] for each in cluster.get("memories", ())):
+    for memory in (part for cluster in architecture["clusters"] for part in cluster.get("memories", ())):
         if rng.random() < 0.3:
             memory["footprint"] = "distinct"
     drawn["first_fills"] = rng.random() < 0.2
@@ -121,15 +121,15 @@ def draw_problem(rng: Random, kind: Kind) -> Document:
             users.append(rng.choice(operands))
         for tensor in users:
             coordinates[tensor].append(name)
-    for found in coordinates.values():
-        if not found:
-            found.append(next(iter(sizes)))
+    for ranks in coordinates.values():
+        if not ranks:
+            ranks.append(next(iter(sizes)))
     if rng.random() < 0.04:  # a diagonal
         coordinates["I"].append(coordinates["I"][0])
     order = list(sizes)
     rng.shuffle(order)
     roles = {"I": "input", "W": "weight", "D": "input", "O": "output"}
-    tensors = [{"name": name, "role": roles[name], "projection": found} for name, found in coordinates.items()]
+    tensors = [{"name": name, "role": roles[name], "projection": texts} for name, texts in coordinates.items()]
     if rng.random() < 0.2:
         rng.shuffle(tensors)
     return {"kind": "problem", "name": kind, "dimensions": {name: sizes[name] for name in order}, "tensors": tensors}
@@ -148,12 +148,12 @@ def _draw_alike(rng: Random) -> Document:
         users[f"d{number}"] = sets[number % len(sets) if mixed else number * len(sets) // count]
     tensors = []
     for name in names:
-        found = [each for each in users if name in users[each]]
-        rng.shuffle(found)
-        if found and rng.random() < 0.2:  # a window with a dimension of size 1
+        ranks = [tensor for tensor in users if name in users[tensor]]
+        rng.shuffle(ranks)
+        if ranks and rng.random() < 0.2:  # a window with a dimension of size 1
             sizes[f"u{name}"] = 1
-            found[0] = _times(rng.choice((1, 2)), f"u{name}") + f" + {found[0]}"
-        tensors.append({"name": name, "role": roles[name], "projection": found})
+            ranks[0] = _times(rng.choice((1, 2)), f"u{name}") + f" + {ranks[0]}"
+        tensors.append({"name": name, "role": roles[name], "projection": ranks})
     return {"kind": "problem", "name": "alike", "dimensions": sizes, "tensors": tensors}
 
 
@@ -179,7 +179,7 @@ def _problem(rng: Random, name: str, sizes: dict[str, int], coordinates: dict[st
     order = list(sizes)
     rng.shuffle(order)
     roles = {"I": "input", "W": "weight", "O": "output"}
-    tensors = [{"name": own, "role": roles[own], "projection": found} for own, found in coordinates.items()]
+    tensors = [{"name": letter, "role": roles[letter], "projection": ranks} for letter, ranks in coordinates.items()]
     return {"kind": "problem", "name": name, "dimensions": {at: sizes[at] for at in order}, "tensors": tensors}
 
 
@@ -363,7 +363,7 @@ def draw_constraints(rng: Random, problem: Document, architecture: Document) -> 
         for name in rng.sample(blocks[1:], rng.randint(1, len(blocks) - 1)):
             chosen = {tensor: rng.choice(("keep", "bypass", "free", "free", None)) for tensor in tensors}
             ways = {way: [tensor for tensor in tensors if chosen[tensor] == way] for way in ("keep", "bypass", "free")}
-            rules["keep"].append({"memory": name, **{way: found for way, found in ways.items() if found}})
+            rules["keep"].append({"memory": name, **{way: names for way, names in ways.items() if names}})
     inner = [cluster for cluster in clusters[1:] if "memories" in cluster]
     if rng.random() < 0.3 and inner:
         orders = storage_orders(problem, rng.choice(inner), {})
@@ -401,7 +401,7 @@ def _steps(rng: Random, problem: Document, *, ordered: bool) -> Document:
         more = Random(f"{names} {drawn}")  # its own, so that a seed's other draws stay the same
         first, last = sorted(more.choice((0, len(drawn), more.randint(0, len(drawn)))) for _ in range(2))
         parts = {"outermost": drawn[:first], "order": drawn[first:last], "innermost": drawn[last:]}
-        rule |= {part: found for part, found in parts.items() if found}
+        rule |= {part: some for part, some in parts.items() if some}
     return rule
 
 

@@ -69,7 +69,7 @@ class Enumeration:
     @property
     def size(self) -> int:
         """How many mappings there are."""
-        orders = sum(math.prod(len(each) for each in self._orders(row)) for row in self._moving())
+        orders = sum(math.prod(len(order) for order in self._orders(row)) for row in self._moving())
         return orders * len(self.kept)
 
     def batches(self, at_once: int = 100_000) -> Iterator[MappingBatch]:
@@ -85,7 +85,7 @@ class Enumeration:
 
     def _places(self, architecture: Document) -> list[Place]:
         """Entries, outermost first. The memories of the outermost cluster hold at once, others in sequence."""
-        clusters, found = architecture["clusters"], []
+        clusters, places = architecture["clusters"], []
         temporal = {rule["memory"]: rule for rule in self.rules.get("temporal", ())}
         spatial = {rule["cluster"]: rule for rule in self.rules.get("spatial", ())}
         storage = {rule["cluster"]: rule["entries"] for rule in self.rules.get("storage", ())}
@@ -93,15 +93,15 @@ class Enumeration:
             memories = cluster.get("memories", [])
             by_name = {memory["name"]: memory for memory in memories}
             plain = [{"memory": name} for name in by_name]
-            held = [([by_name[each["memory"]]], each.get("tensors")) for each in storage.get(cluster["name"], plain)]
+            held = [([by_name[entry["memory"]]], entry.get("tensors")) for entry in storage.get(cluster["name"], plain)]
             for together, tensors in [(memories, None)] if number == 0 else held:
                 rule = temporal.get(together[-1]["name"], {})
-                found.append(Place(cluster["name"], holds=tuple(together), tensors=tensors))
+                places.append(Place(cluster["name"], holds=tuple(together), tensors=tensors))
                 place = Place(cluster["name"], loops=True, trips=self._bounds(rule))
                 place.order, place.outermost, place.innermost = (
                     tuple(rule.get(part, ())) for part in ("order", "outermost", "innermost")
                 )
-                found.append(place)
+                places.append(place)
             size = cluster.get("fanout", {}).get("size", 1)
             if size > 1 or number == len(clusters) - 1:
                 rule = spatial.get(cluster["name"], {})
@@ -109,8 +109,8 @@ class Enumeration:
                 most = math.floor(rule.get("max_utilization", 1.0) * size * (1 + 1e-12))
                 place = Place(cluster["name"], unrolls=True, least=max(1, least), most=max(1, most))
                 place.trips = self._bounds(rule)
-                found.append(place)
-        return found
+                places.append(place)
+        return places
 
     def _bounds(self, rule: Document) -> dict[str, tuple[int, int]]:
         bounds = {}
@@ -132,7 +132,7 @@ class Enumeration:
         rules = {rule["memory"]: rule for rule in self.rules.get("keep", ())}
         for p, place in enumerate(self.places):
             for t, tensor in enumerate(self.tensors):
-                memory = next((each for each in place.holds if _may_hold(each, tensor)), None)
+                memory = next((part for part in place.holds if _may_hold(part, tensor)), None)
                 if memory is None or not (place.tensors is None or tensor["name"] in place.tensors):
                     continue
                 told = [
@@ -216,7 +216,7 @@ class Enumeration:
             loops = [d for d in range(len(self.names)) if row[d]]
             rest = [d for d in range(len(self.names)) if not row[d]]
             parts = (place.outermost, place.order, place.innermost)
-            first, ruled, last = ([each for each in map(self.names.index, part) if row[each]] for part in parts)
+            first, ruled, last = ([at for at in map(self.names.index, part) if row[at]] for part in parts)
             orders = [list(order) for order in itertools.permutations(loops)]
             result.append(
                 [

@@ -62,7 +62,7 @@ def record() -> None:
         for result in results:
             if result.lower_bound is not None and result.lower_bound > task["cost"] * (1 + ROUNDING):
                 raise ValueError(f"task {task['seed']}: the bound {result.lower_bound} is above the least cost")
-        task["runs"] = [{"bound": each.lower_bound, "states": int(each.figures["states"])} for each in results]
+        task["runs"] = [{"bound": run.lower_bound, "states": int(run.figures["states"])} for run in results]
     FILE.write_text("".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8")
 
 

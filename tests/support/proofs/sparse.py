@@ -64,7 +64,7 @@ def draw_parts(rng: Random, problem: Document, architecture: Document, simple: b
             for name in (*(RARE if simple else ()), "footprint"):
                 memory.pop(name, None)
             if simple and rng.random() < 0.6:
-                for name in [each for each in memory if "bandwidth" in each]:
+                for name in [key for key in memory if "bandwidth" in key]:
                     del memory[name]
     for cluster in architecture["clusters"] if simple else ():
         cluster.get("fanout", {}).pop("network", None)
@@ -88,7 +88,7 @@ def _format(rng: Random, compressed: bool) -> Document:
 
 
 def _actions(rng: Random, names: list[str], simple: bool) -> list[Document]:
-    found: list[Document] = []
+    actions: list[Document] = []
     for target in names[:-1] if simple else names:
         while rng.random() < 0.4:
             others = [name for name in names if name != target and (not simple or name != names[-1])]
@@ -97,7 +97,7 @@ def _actions(rng: Random, names: list[str], simple: bool) -> list[Document]:
                 {kind: target, "when_empty": rng.sample(others, rng.randint(1, len(others)))}
                 for _ in range(1 if simple or rng.random() < 0.8 else 2)
             ]
-            found.append(options[0] if len(options) == 1 else {"best_of": options})
+            actions.append(options[0] if len(options) == 1 else {"best_of": options})
             if simple:
                 break
-    return found
+    return actions

@@ -76,10 +76,10 @@ def layers() -> list[CosaLayer]:
     """All recorded layers."""
     return [
         CosaLayer(
-            each["layer"].replace("/", "_"),
-            each["sizes"],
-            tuple(each["strides"]),
-            {schedule["form"]: schedule for schedule in each["authors"]},
+            layer["layer"].replace("/", "_"),
+            layer["sizes"],
+            tuple(layer["strides"]),
+            {schedule["form"]: schedule for schedule in layer["authors"]},
         )
-        for each in RECORDED["layers"]
+        for layer in RECORDED["layers"]
     ]

@@ -42,11 +42,11 @@ class Run:
 def runs() -> tuple[Run, ...]:
     """All, by date."""
     data = json.loads(gzip.decompress((FOLDER / "exercises.json.gz").read_bytes()))
-    found = []
+    cases = []
     for case in data["cases"]:
         files = {name: data["texts"][text] for name, text in case["files"].items()}
-        found.append(Run(case["id"], case["date"], files, files.pop(REPORT)))
-    return tuple(found)
+        cases.append(Run(case["id"], case["date"], files, files.pop(REPORT)))
+    return tuple(cases)
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Difference:
 @functools.cache
 def differences() -> Mapping[str, tuple[Difference, ...]]:
     """Run -> its rows of the table."""
-    found: dict[str, tuple[Difference, ...]] = {run.id: () for run in runs()}
+    rows: dict[str, tuple[Difference, ...]] = {run.id: () for run in runs()}
     with (FOLDER / "exercises.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            found[row["run"]] += (Difference(**row),)
-    return found
+            rows[row["run"]] += (Difference(**row),)
+    return rows

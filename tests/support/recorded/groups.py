@@ -40,13 +40,13 @@ MODELS = {
 
 def words_of(group: GroupMapping, report: Report) -> list[list[Any]]:
     """Return memory, layer, tensor, and the words that are read and written, where any are."""
-    memories, found = {each.name: each for each in group.architecture.memories}, []
-    for each in report.accesses:
-        name = each.tensor.rpartition(".")[2]
-        width = memories[each.level].words_of(group.paths[str(each.layer)].problem.tensor(name))
-        reads, writes = each.reads.total * width, (each.fills.total + each.updates.total) * width
-        found += [[each.level, each.layer, name, reads, writes]] if reads or writes else []
-    return sorted(found)
+    memories, rows = {memory.name: memory for memory in group.architecture.memories}, []
+    for access in report.accesses:
+        name = access.tensor.rpartition(".")[2]
+        width = memories[access.level].words_of(group.paths[str(access.layer)].problem.tensor(name))
+        reads, writes = access.reads.total * width, (access.fills.total + access.updates.total) * width
+        rows += [[access.level, access.layer, name, reads, writes]] if reads or writes else []
+    return sorted(rows)
 
 
 def reads_of_sums(group: GroupMapping, report: Report) -> dict[tuple[str, str, str], int]:
@@ -55,14 +55,14 @@ def reads_of_sums(group: GroupMapping, report: Report) -> dict[tuple[str, str, s
     There, several units write partial sums of one word in one step. An update reads the sum before it, but for the
     first one of each word. The record elides the reads of all updates in the first step.
     """
-    found = dict[tuple[str, str, str], int]()
-    for each in report.accesses:
-        path = group.paths[str(each.layer)]
-        tensor = path.problem.tensor(each.tensor.rpartition(".")[2])
-        if not tensor.is_output or not each.updates.total:
+    reads = dict[tuple[str, str, str], int]()
+    for access in report.accesses:
+        path = group.paths[str(access.layer)]
+        tensor = path.problem.tensor(access.tensor.rpartition(".")[2])
+        if not tensor.is_output or not access.updates.total:
             continue
         fanouts = {cluster.name: cluster.fanout for cluster in group.architecture.clusters}
-        cluster = group.architecture.cluster_of(each.level).name
+        cluster = group.architecture.cluster_of(access.level).name
         at = next(k for k in path.keepers(tensor.name) if path.mapping.entries[k].target == cluster)
         last = next((k for k in path.keepers(tensor.name) if k > at), len(path.mapping.entries))
         units = math.prod(
@@ -73,16 +73,16 @@ def reads_of_sums(group: GroupMapping, report: Report) -> dict[tuple[str, str, s
             and loop.dimension not in tensor.dimensions
             and not fanouts[path.mapping.entries[loop.entry].target].reduction
         )
-        words = each.updates.total - each.reads.total
+        words = access.updates.total - access.reads.total
         if units > 1:
-            found[each.level, str(each.layer), tensor.name] = words * (units - 1)
-    return found
+            reads[access.level, str(access.layer), tensor.name] = words * (units - 1)
+    return reads
 
 
 def differences(group: GroupMapping, report: Report, record: dict[str, Any]) -> list[str]:
     """Return what of a valid report differs from the recorded execution, but for `reads_of_sums`."""
     more = reads_of_sums(group, report)
-    stay, peaks = record["execution"]["stay"], {each.name: each.used_words for each in report.levels}
+    stay, peaks = record["execution"]["stay"], {level.name: level.used_words for level in report.levels}
     expected = sorted(
         [
             memory,
@@ -102,7 +102,7 @@ def differences(group: GroupMapping, report: Report, record: dict[str, Any]) -> 
         for name, most in stay["peak_words"].items()
         if peaks.get(name) != most
     ]
-    reading = {each.name: each.read_energy_pj for each in group.architecture.memories}
+    reading = {memory.name: memory.read_energy_pj for memory in group.architecture.memories}
     energy = stay["energy_pj_without_drains"] + sum(words * reading[memory] for (memory, *_), words in more.items())
     if abs((report.energy_pj or 0) - energy) > 1e-6 * energy:
         wrong.append(f"{report.energy_pj} pJ, not {energy}")
@@ -110,7 +110,7 @@ def differences(group: GroupMapping, report: Report, record: dict[str, Any]) -> 
     if (
         not more
         and record["execution"]["visit"].get("same")
-        and all(abs((report.cycles or 0) - each) > 1 for each in cycles)
+        and all(abs((report.cycles or 0) - count) > 1 for count in cycles)
     ):
         wrong.append(f"{report.cycles} cycles, not {cycles[0]}, or {cycles[1]} without drains")
     return wrong
@@ -122,8 +122,8 @@ def _cycles_without_drains(record: dict[str, Any]) -> float:
     for layer, row in record["figures"]["per_einsum"].items():
         bounds = []
         for name, cycles in row["cycles"].items():
-            own = [layers[layer] for layers in stay.get(name, {}).values() if layer in layers]
-            reads, drains = (sum(each.get(key, 0) for each in own) for key in ("read", "of_reads_drains"))
+            parts = [layers[layer] for layers in stay.get(name, {}).values() if layer in layers]
+            reads, drains = (sum(part.get(key, 0) for part in parts) for key in ("read", "of_reads_drains"))
             bounds.append(cycles * (1 - drains / reads) if reads else cycles)
         total += max(bounds)
     return total
@@ -140,13 +140,15 @@ def sought(folder: Path, record: dict[str, Any], tenth: bool = False) -> str:
         "  - !Sequential",
         "    nodes:",
     ]
-    for each in record["workload"]["einsums"]:
+    for einsum in record["workload"]["einsums"]:
         used = {
-            at for tensor in each["tensors"] for at in re.findall("[a-z]\\w*", " ".join(tensor["projection"].values()))
+            at
+            for tensor in einsum["tensors"]
+            for at in re.findall("[a-z]\\w*", " ".join(tensor["projection"].values()))
         }
         nodes += ["    - !Nested", "      nodes:"]
         nodes += [f"      - !Temporal {{rank_variable: {at}, tile_shape: 1}}" for at in sorted(used)]
-        nodes += [f"      - !Compute {{einsum: {each['name']}, component: MAC}}"]
+        nodes += [f"      - !Compute {{einsum: {einsum['name']}, component: MAC}}"]
     with tempfile.TemporaryDirectory() as made:
         Path(made, "mapping.yaml").write_text("mapping:\n  nodes:\n" + "\n".join(nodes))
         group = (
@@ -168,16 +170,16 @@ def sought(folder: Path, record: dict[str, Any], tenth: bool = False) -> str:
         arch = group.architecture.replace({f"{buffer.name}.capacity_words": words})
         started = time.process_time()
         with patch.object(fused_limits, "time", SimpleNamespace(monotonic=time.process_time)):  # as the recorded times
-            found = search_group(group.model_copy(update={"architecture": arch}), objective, limit)
+            result = search_group(group.model_copy(update={"architecture": arch}), objective, limit)
         seconds = time.process_time() - started
-        mapping = found.group if may_fuse else found.unfused
+        mapping = result.group if may_fuse else result.unfused
         report = evaluate_group(MODELS["oracle"], mapping)
         if report.of(objective) is None:  # too large to execute
             report = evaluate_group(MODELS["timeloop"], mapping)
         ours = report.of(objective)
         print(
             f"{folder.name}: {ours or math.inf:,.0f} by {objective} in {words} words, {seconds:.2f} CPU s, "
-            f"{'proved' if found.proved else f'at least {found.bound:,.0f}' if may_fuse else 'without fusion'}, "
+            f"{'proved' if result.proved else f'at least {result.bound:,.0f}' if may_fuse else 'without fusion'}, "
             f"counted by {report.model}; recorded {theirs:,.0f} in {peak} words ({said}) in {record['all']['cpu_s']} CPU s"
         )
         if ours is not None and ours <= theirs * (1 + 1e-6):
@@ -190,11 +192,11 @@ def sought(folder: Path, record: dict[str, Any], tenth: bool = False) -> str:
 def outcome_of(model: BuiltModel, group: GroupMapping, record: dict[str, Any]) -> tuple[str, list[str]]:
     """Return the outcome of a model on a recorded mapping, and the differences from its execution."""
     report, stay = evaluate_group(model, group), (record.get("execution") or {}).get("stay") or {}
-    codes = ",".join(sorted({each.code for each in report.reasons}))
+    codes = ",".join(sorted({reason.code for reason in report.reasons}))
     if codes == "alive" and stay.get("executed"):
         peaks = stay["peak_words"]
         larger = group.architecture.with_memories(
-            lambda each: each.model_copy(update={"capacity_words": peaks.get(each.name, each.capacity_words)})
+            lambda memory: memory.model_copy(update={"capacity_words": peaks.get(memory.name, memory.capacity_words)})
         )
         group = group.model_copy(update={"architecture": larger})
         report = evaluate_group(model, group)
@@ -209,7 +211,9 @@ def outcome_of(model: BuiltModel, group: GroupMapping, record: dict[str, Any]) -
 
 
 def _tensors(record: dict[str, Any]) -> list[str]:
-    return list(dict.fromkeys(each["name"] for einsum in record["workload"]["einsums"] for each in einsum["tensors"]))
+    return list(
+        dict.fromkeys(tensor["name"] for einsum in record["workload"]["einsums"] for tensor in einsum["tensors"])
+    )
 
 
 def main() -> int:
@@ -238,7 +242,7 @@ def main() -> int:
             continue
         for name, model in MODELS.items():
             outcome, wrong = outcome_of(model, group, record)
-            print(*(f"{folder.name}, {name}: {each}" for each in wrong), sep="\n", end="\n" if wrong else "")
+            print(*(f"{folder.name}, {name}: {text}" for text in wrong), sep="\n", end="\n" if wrong else "")
             outcomes[f"{name}, {outcome}"] += 1
             if outcome != "equal":
                 print(f"{folder.name}, {name}: {outcome} (recorded: {stay.get('why', record.get('said', 'executed'))})")

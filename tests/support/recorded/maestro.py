@@ -43,11 +43,11 @@ def hardware_of(case: dict[str, Any]) -> DirectiveHardware:
     return DirectiveHardware(**case["hardware"])
 
 
-def differences(found: dict[str, Any], expected: dict[str, Any], where: str = "") -> list[tuple[str, Any, Any]]:
+def differences(numbers: dict[str, Any], expected: dict[str, Any], where: str = "") -> list[tuple[str, Any, Any]]:
     """(column, found, expected) for every expected number that is not found: integers exactly, floats to six digits."""
     result: list[tuple[str, Any, Any]] = []
     for name, value in expected.items():
-        have = found.get(name, "absent")
+        have = numbers.get(name, "absent")
         if isinstance(value, dict):
             result += differences(have, value, f"{where}{name} ")
         elif not _same(have, value):
@@ -55,7 +55,7 @@ def differences(found: dict[str, Any], expected: dict[str, Any], where: str = ""
     return result
 
 
-def _same(found: Any, expected: Any) -> bool:
-    if found is None or expected is None or isinstance(found, str):
-        return found is expected
-    return bool(found == expected) or (isinstance(found, float) and float(f"{found:.6g}") == float(expected))
+def _same(number: Any, expected: Any) -> bool:
+    if number is None or expected is None or isinstance(number, str):
+        return number is expected
+    return bool(number == expected) or (isinstance(number, float) and float(f"{number:.6g}") == float(expected))

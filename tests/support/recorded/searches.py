@@ -42,7 +42,7 @@ class RecordedRun:
     def space(self) -> MapSpace:
         architecture = library.architecture(self.architecture)
         layers = library.workload(self.workload).layers
-        problem = next(each.problem for each in layers if each.name == self.layer)
+        problem = next(layer.problem for layer in layers if layer.name == self.layer)
         dataflow = library.default_constraints(self.architecture)
         rules = None if dataflow is None else dataflow.rules_for(problem, architecture)
         return MapSpace.of(problem, architecture, rules)
@@ -76,23 +76,23 @@ def factorflow() -> list[RecordedRun]:
     """All runs of FactorFlow."""
     return [
         RecordedRun(
-            architecture=each["architecture"],
-            workload="quickflow_convs" if each["conv"] else "factorflow_gemms",
-            layer=each["layer"],
-            fits=each["fits"],
-            edp_pj_cycles=each["edp_j_cycles"] * 1e12,
-            levels=_renamed(each["levels"], {"M": "K"} if each["conv"] else {}),
-            cpu_seconds=each["cpu_seconds"],
-            evaluations=each["evaluations"],
+            architecture=run["architecture"],
+            workload="quickflow_convs" if run["conv"] else "factorflow_gemms",
+            layer=run["layer"],
+            fits=run["fits"],
+            edp_pj_cycles=run["edp_j_cycles"] * 1e12,
+            levels=_renamed(run["levels"], {"M": "K"} if run["conv"] else {}),
+            cpu_seconds=run["cpu_seconds"],
+            evaluations=run["evaluations"],
             tool="FactorFlow",
         )
-        for each in json.loads((FOLDER / "factorflow.json").read_text())["runs"]
+        for run in json.loads((FOLDER / "factorflow.json").read_text())["runs"]
     ]
 
 
 def _renamed(levels: Sequence[dict[str, Any]], ours: dict[str, str]) -> list[dict[str, Any]]:
     """Return the levels with Tilewright's names; the two parallel outermost memories of TPUv1 are one."""
-    found: list[dict[str, Any]] = [
+    renamed: list[dict[str, Any]] = [
         {
             "factors": {ours.get(name, name): factor for name, factor in level["factors"].items()},
             **({"order": [ours.get(name, name) for name in level["order"]]} if "order" in level else {}),
@@ -100,12 +100,12 @@ def _renamed(levels: Sequence[dict[str, Any]], ours: dict[str, str]) -> list[dic
         for level in levels
     ]
     if levels[1]["level"] == "WeightsDRAM":
-        outer, inner = found[:2]
+        outer, inner = renamed[:2]
         names = dict.fromkeys([*outer["factors"], *inner["factors"]])
         factors = {name: outer["factors"].get(name, 1) * inner["factors"].get(name, 1) for name in names}
         first = [name for name in outer["order"] if name in outer["factors"]]
-        found[:2] = [{"factors": factors, "order": [*first, *(name for name in inner["order"] if name not in first)]}]
-    return found
+        renamed[:2] = [{"factors": factors, "order": [*first, *(name for name in inner["order"] if name not in first)]}]
+    return renamed
 
 
 def sunstone() -> list[RecordedRun]:
@@ -113,14 +113,14 @@ def sunstone() -> list[RecordedRun]:
     return [
         RecordedRun(
             architecture="sunstone_conventional",
-            workload="sunstone_layers" if each["layer"].startswith(("resnet18", "incv3")) else "sunstone_kernels",
-            layer=each["layer"],
+            workload="sunstone_layers" if run["layer"].startswith(("resnet18", "incv3")) else "sunstone_kernels",
+            layer=run["layer"],
             fits=True,
-            edp_pj_cycles=each["edp_pj_cycles"],
-            levels=each["levels"],
-            cpu_seconds=each["cpu_seconds"],
-            evaluations=each["evaluations"],
+            edp_pj_cycles=run["edp_pj_cycles"],
+            levels=run["levels"],
+            cpu_seconds=run["cpu_seconds"],
+            evaluations=run["evaluations"],
             tool="Sunstone",
         )
-        for each in json.loads((FOLDER / "sunstone.json").read_text())["runs"]
+        for run in json.loads((FOLDER / "sunstone.json").read_text())["runs"]
     ]
