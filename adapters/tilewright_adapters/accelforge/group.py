@@ -190,12 +190,12 @@ class _Tree:
                         )
                         reason = Reason(code="memories", where=first.name, message=text)
                         raise NotConformableError("a group mapping", [reason])
-                    theirs = same[number].memories[at]
-                    rules.add(theirs.holds)
+                    other = same[number].memories[at]
+                    rules.add(other.holds)
                     for tensor in problem.tensors:
-                        if theirs.may_hold(tensor):
+                        if other.may_hold(tensor):
                             held[tensor.name] = None
-                            widths[tensor.name] = theirs.bits_per_value.get(tensor.name, theirs.word_bits)
+                            widths[tensor.name] = other.bits_per_value.get(tensor.name, other.word_bits)
                 # one rule for all may have roles: an intermediate is an output first, and an input later
                 together = None if held.keys() >= self.users.keys() else tuple(held)
                 memories.append(

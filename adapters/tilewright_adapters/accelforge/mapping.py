@@ -67,17 +67,17 @@ def _branch(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Docum
     """Yield the nodes of the branch that computes this einsum. Raises InputError if there is none."""
     branches = [nodes.at(index) for index in range(len(nodes.data) if isinstance(nodes.data, list) else 0)]
     computed = [_computed(branch) for branch in branches]
-    mine = [branch for branch, names in zip(branches, computed, strict=True) if einsum in names]
-    if len(mine) != 1:
+    matches = [branch for branch, names in zip(branches, computed, strict=True) if einsum in names]
+    if len(matches) != 1:
         known = ", ".join(sorted({name for names in computed for name in names})) or "none"
         raise InputError(
-            f"{len(mine)} branches compute {einsum}; expected one",
+            f"{len(matches)} branches compute {einsum}; expected one",
             location=nodes.locate(()),
             hint=f"branches exist for {known}",
         )
     left_out = sorted({name for names in computed for name in names} - {einsum})
     warnings.append(f"{nodes.locate(())}: einsums in sequence: {', '.join(left_out)} ignored")
-    branch = mine[0]
+    branch = matches[0]
     inside = isinstance(branch.data, dict) and "nodes" in branch.data
     yield from _flat(branch.at("nodes"), einsum, warnings) if inside else iter([branch])
 

@@ -338,11 +338,11 @@ def joined_dimensions(
     """Return (maker's, reader's) dimensions that are one coordinate, and the reader's in windows."""
     users = group.needs[tensor]
     edge = group.edge_of(tensor)
-    ours = group.paths[maker].problem.tensor(users[maker]).projection
-    theirs = group.paths[reader].problem.tensor(users[reader]).projection
+    made = group.paths[maker].problem.tensor(users[maker]).projection
+    read = group.paths[reader].problem.tensor(users[reader]).projection
     plain, windows = set[tuple[str, str]](), set[str]()
-    for number, (rank, other) in enumerate(zip(ours, theirs, strict=True)):
-        shifts = {(edge.offsets.get(layer) or (0,) * len(ours))[number] if edge else 0 for layer in (maker, reader)}
+    for number, (rank, other) in enumerate(zip(made, read, strict=True)):
+        shifts = {(edge.offsets.get(layer) or (0,) * len(made))[number] if edge else 0 for layer in (maker, reader)}
         if len(rank.terms) == len(other.terms) == len(shifts) == 1 and set(rank.terms.values()) == set(
             other.terms.values()
         ):

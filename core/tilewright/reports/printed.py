@@ -178,8 +178,8 @@ def _shares(report: ReportContent) -> Iterator[Table | str]:
 
 def _row(report: ReportContent, parts: list[EnergyPart], tensors: list[str]) -> list[float | str]:
     """Return percentages by tensor and in total, and pJ per MAC."""
-    mine = {name: [part for part in parts if part.tensor == name] for name in tensors}
-    shares: list[float | str] = [100 * _share(limits, report).share if limits else "" for limits in mine.values()]
+    groups = {name: [part for part in parts if part.tensor == name] for name in tensors}
+    shares: list[float | str] = [100 * _share(limits, report).share if limits else "" for limits in groups.values()]
     whole = _share(parts, report)
     return [*shares, 100 * whole.share, whole.pj_per_mac]
 

@@ -140,8 +140,8 @@ def checks_for(spec: PluginSpec[Any]) -> tuple[Check, ...]:
         >>> len(checks_for(installed().find(MapperSpec, "random").spec)) > 10
         True
     """
-    mine = [check for check in CHECKS.values() if isinstance(spec, check.kinds)]
-    return tuple(sorted(mine, key=lambda check: -len(check.kinds)))
+    checks = [check for check in CHECKS.values() if isinstance(spec, check.kinds)]
+    return tuple(sorted(checks, key=lambda check: -len(check.kinds)))
 
 
 def cases(

@@ -51,8 +51,8 @@ def _needless(task: ExplorationTask, index: int, bounds: Bounds, best: Sequence[
     if index not in bounds or architecture is None:
         return None
     energy, cycles = bounds[index]
-    mine = energy, cycles, architecture.area_um2 or 0.0
-    better = next((result for result in best if _surely_better(result.costs, mine)), None)
+    costs = energy, cycles, architecture.area_um2 or 0.0
+    better = next((result for result in best if _surely_better(result.costs, costs)), None)
     if better is None:
         return None
     return f"bound: takes {energy:.6g} pJ and {cycles:.6g} cycles at least, and point {better.index} is better"

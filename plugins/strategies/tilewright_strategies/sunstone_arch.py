@@ -100,8 +100,8 @@ class Tiles:
         owner = []
         for place in order:  # grows as tiles are found
             sizes = dict(zip(problem.dimensions, (row[at] for row, at in zip(steps, place, strict=True)), strict=True))
-            mine = [problem.tile_words(tensor, sizes) for tensor in problem.tensors]
-            fits = (np.array(mine) <= capacity).all(axis=1)
+            words = [problem.tile_words(tensor, sizes) for tensor in problem.tensors]
+            fits = (np.array(words) <= capacity).all(axis=1)
             owner.append(int(np.where(fits, price, np.inf).argmin()) if fits.any() else -1)
             children.append([])
             if not fits.any():
@@ -116,8 +116,8 @@ class Tiles:
             if len(order) > MAX_TILES:
                 raise InputError(f"{problem.name} has more than {MAX_TILES:,} tiles for strategy sunstone_arch", hint="explore the grid")  # fmt: skip
         held = [
-            mine >= 0 and all(owner[child] != mine for child in below)
-            for mine, below in zip(owner, children, strict=True)
+            machine >= 0 and all(owner[child] != machine for child in below)
+            for machine, below in zip(owner, children, strict=True)
         ]
         return cls(price, np.array(owner), np.array(held, dtype=np.bool_))
 

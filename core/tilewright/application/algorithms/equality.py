@@ -159,8 +159,8 @@ class _Run:
         A tensor is mixed if one address `here` maps to several addresses `there`. With `sizes`, it
         is scattered if its words are not evenly spaced along each dimension.
         """
-        ours, theirs = (here, there) if inside is None else (here[inside], there[inside])
-        if len(np.unique(ours)) < len(np.unique(ours * (theirs.max() + 1) + theirs)):
+        left, right = (here, there) if inside is None else (here[inside], there[inside])
+        if len(np.unique(left)) < len(np.unique(left * (right.max() + 1) + right)):
             self.mixed.add(name)
         if sizes is None:
             return

@@ -71,15 +71,15 @@ def choices(
     """
     chosen = []
     for distinct in expansion.network.distinct():
-        mine = []
+        rows = []
         for offer in expansion.offers:
             if offer.distinct.problem is distinct.problem:
                 steps = _steps(offer, layers)
                 counted = expansion.movements and steps is not None
-                mine.append(Choice(offer, steps, _moved(offer, architecture) if counted else Cost()))
-        able = [(total.of(objective), at) for at, choice in enumerate(mine) if (total := choice.total) is not None]
+                rows.append(Choice(offer, steps, _moved(offer, architecture) if counted else Cost()))
+        able = [(total.of(objective), at) for at, choice in enumerate(rows) if (total := choice.total) is not None]
         best = min(able, default=(0.0, -1))[1]
-        chosen += [Choice(choice.offer, choice.steps, choice.moved, at == best) for at, choice in enumerate(mine)]
+        chosen += [Choice(choice.offer, choice.steps, choice.moved, at == best) for at, choice in enumerate(rows)]
     return tuple(chosen)
 
 

@@ -271,10 +271,10 @@ class CorrelationReport(Tabular):
             tables.append(Table.of(shown, pairs, f"{title}: median of the layers, and ratios of all mappings"))
         if len(self.layers) <= FEW_LAYERS:
             for layer in self.layers:
-                ours = [one for one, of in self._in_objective() if of is layer]
-                if ours:
+                rows = [one for one, of in self._in_objective() if of is layer]
+                if rows:
                     shown = CORRELATIONS.shown("table", lambda one: one)
-                    tables.append(Table.of(shown, ours, f"{title if not several else layer.problem.name}"))
+                    tables.append(Table.of(shown, rows, f"{title if not several else layer.problem.name}"))
         elif pairs:
             tables.append(self._matrix(pairs))
         tables += [part for part in (self._energies(), self._refusals()) if part is not None]
@@ -329,10 +329,12 @@ class CorrelationReport(Tabular):
             every = len(names) == len(self.layers)
             table.add_row(model, "all layers" if every else f"layers {', '.join(names)}", listed[0][1])
         for model in (model.name for model in self.models):
-            ours = [layer for layer in self.layers if model in layer.refused]
-            refused = sum(int((~layer.costs[model].valid).sum()) for layer in ours)
+            layers = [layer for layer in self.layers if model in layer.refused]
+            refused = sum(int((~layer.costs[model].valid).sum()) for layer in layers)
             total = sum(len(layer) for layer in self.layers if model in layer.costs)
-            common = grouped((reason.code, reason.example) for layer in ours for reason in layer.refused[model].reasons)
+            common = grouped(
+                (reason.code, reason.example) for layer in layers for reason in layer.refused[model].reasons
+            )
             if refused:
                 table.add_row(
                     model,

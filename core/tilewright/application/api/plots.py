@@ -102,8 +102,8 @@ class NetworkPlots:
         places = dict.fromkeys(row["level"] for other in self.mapped for row in other["energy"])
         ports = [limit for limit in layer["limits"] if limit["action"] != "compute" and limit["words"]]
         first = next((place for place in places if any(port["name"] == place for port in ports)), None)
-        mine = [port for port in ports if port["name"] == first]
-        return max(mine, key=lambda limit: float(limit["words"]), default=None)
+        limits = [port for port in ports if port["name"] == first]
+        return max(limits, key=lambda limit: float(limit["words"]), default=None)
 
     def roofline(self) -> Drawing:
         """Return MACs per cycle over MACs per word of the outermost memory's busiest port."""
@@ -364,11 +364,11 @@ def fronts_of(runs: Mapping[str, FrontPlots | ExplorationPlots]) -> Drawing:
             for point in layer["points"]
         ]
         for name in dict.fromkeys(point[0] for point in points):
-            mine = [point[1:] for point in points if point[0] == name]
-            step, unit = common_unit([energy for _, _, energy in mine], "pJ")
-            places = [(cycles, energy / step) for _, cycles, energy in mine]
+            group = [point[1:] for point in points if point[0] == name]
+            step, unit = common_unit([energy for _, _, energy in group], "pJ")
+            places = [(cycles, energy / step) for _, cycles, energy in group]
             panel = Panel(name, "cycles", f"energy, {unit}", places, [True] * len(places))
-            panels.append((panel, [owner for owner, _, _ in mine]))
+            panels.append((panel, [owner for owner, _, _ in group]))
     elif all(isinstance(run, ExplorationPlots) for run in all_of_them):
         rows = [
             (owner, row)

@@ -83,13 +83,13 @@ def _open_descriptors() -> None:
 
 
 def _results() -> TextIO | None:
-    ours = sys.__stdout__
-    if ours is None or sys.stdout is not ours:
+    stream = sys.__stdout__
+    if stream is None or sys.stdout is not stream:
         return None
     with suppress(OSError, ValueError):  # a closed stdout or stderr cannot be redirected
-        ours.flush()
-        number = ours.fileno()
+        stream.flush()
+        number = stream.fileno()
         kept = os.dup(number)
         os.dup2(sys.stderr.fileno(), number)
-        return _Results(open(kept, "wb"), encoding=ours.encoding, errors=ours.errors, line_buffering=True)
+        return _Results(open(kept, "wb"), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
     return None

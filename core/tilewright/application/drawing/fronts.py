@@ -139,15 +139,15 @@ def fronts(title: str, runs: Sequence[str], panels: Sequence[tuple[Panel, Sequen
         places = figure.add_gridspec(lines, columns, wspace=0.38, hspace=0.5)
         for number, (panel, owners) in enumerate(known):
             axes = figure.add_subplot(places[number // columns, number % columns])
-            mine = [
+            groups = [
                 [point for point, owner in zip(panel.points, owners, strict=True) if owner == run]
                 for run in range(len(runs))
             ]
-            for run, points in enumerate(mine):
+            for run, points in enumerate(groups):
                 axes.scatter([x for x, _ in points], [y for _, y in points], s=16, color=colour_of(runs[run], run), linewidths=0,
                              label=cut(runs[run]), gid=f"marks-{number}-{run}", zorder=3)  # fmt: skip
             _finish(axes, panel, columns)
-            for run, points in enumerate(mine):
+            for run, points in enumerate(groups):
                 if points:
                     _front_line(axes, replace(panel, points=points).front, colour_of(runs[run], run))
             if number == 0:

@@ -301,10 +301,10 @@ def _without_told(machine: Architecture) -> dict[str, Any]:
     """Return the data of a machine that matter to its costs."""
     data = machine.model_dump(mode="json", exclude={"name", "source"})
     for cluster, part in zip(data["clusters"], machine.clusters, strict=True):
-        for memory, mine in zip(cluster["memories"], part.memories, strict=True):
+        for memory, model in zip(cluster["memories"], part.memories, strict=True):
             for name in _TOLD:
                 del memory[name]
-            memory["update_energy_pj"] = mine.accumulation_energy_pj
+            memory["update_energy_pj"] = model.accumulation_energy_pj
     return data
 
 

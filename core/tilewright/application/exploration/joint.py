@@ -168,10 +168,10 @@ def map_together(distinct: DistinctProblem, configurations: Sequence[RunConfigur
         zip(joint.best(), bounds, strict=True)
     ):
         share = float(joint.evaluated[number] / max(1, joint.evaluated.sum()))
-        mine = dataclasses.replace(
+        outcome = dataclasses.replace(
             result, best=mapping, value=value, evaluated=int(joint.evaluated[number]), valid=int(joint.valid[number]),
             cpu_seconds=share * result.cpu_seconds, lower_bound=None, claimed_by=None, history=(),
         )  # fmt: skip
         report = None if mapping is None else explain(first.model, evaluator, space.problem, space.architecture, mapping)  # fmt: skip
-        layers.append(MappedLayer(distinct, space.architecture, mine, report, result.error, constrained))
+        layers.append(MappedLayer(distinct, space.architecture, outcome, report, result.error, constrained))
     return layers

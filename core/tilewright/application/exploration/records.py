@@ -306,8 +306,8 @@ def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
     costs = np.array([point.costs for point in finite]).reshape(-1, 3)
     return tuple(
         point
-        for point, mine in zip(finite, costs, strict=True)
-        if not ((costs <= mine).all(axis=1) & (costs < mine).any(axis=1)).any()
+        for point, row in zip(finite, costs, strict=True)
+        if not ((costs <= row).all(axis=1) & (costs < row).any(axis=1)).any()
     )
 
 

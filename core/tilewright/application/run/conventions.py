@@ -149,8 +149,8 @@ def limit_table(rows: Sequence[dict[str, Any]], reports: Sequence[Report]) -> Ta
         title=f"what sets the cycles of {reports[0].problem}",
     )
     for report in reports:
-        ours = [row for row in rows if row["model"] == report.model]
-        for number, row in enumerate(ours[:MAX_LIMITS]):
+        limits = [row for row in rows if row["model"] == report.model]
+        for number, row in enumerate(limits[:MAX_LIMITS]):
             others = grouped(
                 ("no such limit" if cycles is None else f"{cycles:,} cycles", model)
                 for model, cycles in row["others"].items()
@@ -158,6 +158,6 @@ def limit_table(rows: Sequence[dict[str, Any]], reports: Sequence[Report]) -> Ta
             first = ("", None) if number else (report.model, report.cycles)
             text = "; ".join(f"{', '.join(models)}: {what}" for what, models in others.items())
             table.add_row(*first, row["limit"], row["binding_cycles"], row["words"], row["words_per_cycle"], text)
-        if not ours:
+        if not limits:
             table.add_row(report.model, report.cycles, "not reported", None, None, None, "")
     return table

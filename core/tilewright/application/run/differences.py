@@ -62,8 +62,8 @@ class CostDifference(Model):
 
 def compared(executed: Report, other: Report) -> int:
     """Return the number of counts that both reports have."""
-    theirs = {(level.name, name) for level in other.levels for name in level.tensors}
-    return len(ACTIONS) * sum((level.name, name) in theirs for level in executed.levels for name in level.tensors)
+    places = {(level.name, name) for level in other.levels for name in level.tensors}
+    return len(ACTIONS) * sum((level.name, name) in places for level in executed.levels for name in level.tensors)
 
 
 def differences(
@@ -81,14 +81,14 @@ def differences(
         other: A valid report of another model on the same mapping.
         approximations: The declared approximations of the other model.
     """
-    theirs = {(level.name, name): counts for level in other.levels for name, counts in level.tensors.items()}
+    tables = {(level.name, name): counts for level in other.levels for name, counts in level.tensors.items()}
     rows = []
     for level in executed.levels:
         for name, counts in level.tensors.items():
-            if (level.name, name) not in theirs:
+            if (level.name, name) not in tables:
                 continue
             for action in ACTIONS:
-                really, said = getattr(counts, action), getattr(theirs[level.name, name], action)
+                really, said = getattr(counts, action), getattr(tables[level.name, name], action)
                 if really != said:
                     route = Route.of(problem, architecture, mapping, other, name, level.name, action)
                     causes = (

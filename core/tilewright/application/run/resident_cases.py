@@ -133,7 +133,8 @@ def is_cheaper(home: Memory, architecture: Architecture, objective: Objective) -
         if (home.word_bits, home.bits_per_value) != (outer.word_bits, outer.bits_per_value):
             return False
         if any(
-            mine / near.block > theirs / far.block for mine, theirs in zip(near.energies, far.energies, strict=True)
+            near_pj / near.block > far_pj / far.block
+            for near_pj, far_pj in zip(near.energies, far.energies, strict=True)
         ):
             return False
     return True

@@ -373,7 +373,7 @@ class GroupMapping(Printed, FileModel):
             return
         problem = self._layer(part.layer)
         names = {name: tensor for tensor, users in self.users.items() for at, name in users.items() if at == part.layer}
-        theirs = {tensor: name for name, tensor in names.items()}
+        tensors = {tensor: name for name, tensor in names.items()}
         tiles = dict(problem.dimensions)
         entries: list[Entry] = []
         places: list[tuple[Place, int]] = []
@@ -381,7 +381,7 @@ class GroupMapping(Printed, FileModel):
         for outer, at in outside:
             start = len(entries)
             for number, entry in enumerate(outer.entries):
-                made = entry if outer is part else self._translated(entry, part.layer, tiles, theirs)
+                made = entry if outer is part else self._translated(entry, part.layer, tiles, tensors)
                 tiles = dict(made.spatial_tile_sizes)
                 entries.append(made)
                 places.append((at, number))

@@ -84,12 +84,12 @@ def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) ->
         if last:
             memories += [memory for level in _unused(here, kept, architecture, problem) for memory in level.memories]
             following = here + 1
-        mine = [loop for loop in loops if loop.entry == index]
+        nest = [loop for loop in loops if loop.entry == index]
         levels.append(
             Level(
-                loops=tuple(f"for {loop.dimension} in {loop.trips}" for loop in mine if not loop.spatial),
+                loops=tuple(f"for {loop.dimension} in {loop.trips}" for loop in nest if not loop.spatial),
                 memories=tuple(memories),
-                unrolled=tuple(f"parallel for {loop.dimension} in {loop.trips} over {entry.target}" for loop in mine if loop.spatial),
+                unrolled=tuple(f"parallel for {loop.dimension} in {loop.trips} over {entry.target}" for loop in nest if loop.spatial),
             )
         )  # fmt: skip
     for cluster in range(following, len(architecture.clusters)):
@@ -127,12 +127,12 @@ def kept_tiles(mapping: Mapping, problem: Problem, architecture: Architecture) -
 def _use(
     memory: Memory, instances: int, tiles: Sequence[Tile], mapping: Mapping, problem: Problem, kept: Sequence[Kept]
 ) -> MemoryUse:
-    mine = [(index, tensor) for index, name, tensor in kept if name == memory.name]
+    held = [(index, tensor) for index, name, tensor in kept if name == memory.name]
     words = (
         memory.tile_words(problem, tensor, mapping.entries[index].temporal_tile_sizes) * memory.words_of(tensor)
-        for index, tensor in mine
+        for index, tensor in held
     )
-    present = {tensor.name for _, tensor in mine}
+    present = {tensor.name for _, tensor in held}
     return MemoryUse(
         name=memory.name,
         instances=instances,

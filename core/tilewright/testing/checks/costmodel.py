@@ -238,10 +238,10 @@ def check_costmodel_candidates_cost_what_their_batch_does(subject: Subject) -> N
             continue
         drawn = sample.space.sample(np.random.default_rng(1), 64)
         for given in (drawn, replace(drawn, order=None, keep=None), drawn.take(slice(0, 0))):
-            mine, batch = evaluator.evaluate_candidates(given), evaluator.evaluate_batch(given.batch())
-            alike = np.array_equal(mine.valid, batch.valid) and all(
+            costs, batch = evaluator.evaluate_candidates(given), evaluator.evaluate_batch(given.batch())
+            alike = np.array_equal(costs.valid, batch.valid) and all(
                 np.allclose(one, other, rtol=1e-9)
-                for one, other in ((mine.energy_pj, batch.energy_pj), (mine.cycles, batch.cycles))
+                for one, other in ((costs.energy_pj, batch.energy_pj), (costs.cycles, batch.cycles))
             )
             require(alike, f"{sample}: candidates and their batch have different costs")
 

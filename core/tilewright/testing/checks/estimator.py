@@ -173,14 +173,14 @@ def check_estimator_units_are_plausible(subject: Subject) -> None:
             continue
         known = [other for asked in others if isinstance(other := asked.estimate(*question), Estimate)]
         for field, unit in (("energy_pj", "pJ"), ("area_um2", "um2"), ("leakage_w", "W")):
-            mine = getattr(answer, field)
+            value = getattr(answer, field)
             figures = [figure for other in known if (figure := getattr(other, field))]
-            if not mine or not figures:
+            if not value or not figures:
                 continue
             low, high = min(figures) / PLAUSIBLE, max(figures) * PLAUSIBLE
             require(
-                low <= mine <= high,
-                f"estimate{question}: {field} is {mine:g}, but built-in estimators have {min(figures):g} to {max(figures):g} {unit}; "
+                low <= value <= high,
+                f"estimate{question}: {field} is {value:g}, but built-in estimators have {min(figures):g} to {max(figures):g} {unit}; "
                 "check the unit",
             )
 

@@ -196,18 +196,18 @@ def check_group_mapper_seeks_the_objective(subject: Subject) -> None:
         results = list(_results(subject, group))
         for task, result in results:
             for other, another in results:
-                mine, values = task.objective, (result.of(task.objective), another.of(task.objective))
+                objective, values = task.objective, (result.of(task.objective), another.of(task.objective))
                 require(
                     values[0] <= LUCK * values[1],
-                    f"{group.name}: for the objective {mine.name}, the result has {values[0]:g}, while that for {other.objective.name} "
+                    f"{group.name}: for the objective {objective.name}, the result has {values[0]:g}, while that for {other.objective.name} "
                     f"has {values[1]:g}; minimise task.objective",
                 )
-                without = task.evaluate(another.unfused).of(mine)
+                without = task.evaluate(another.unfused).of(objective)
                 require(
                     without is None
                     or not result.unfused_proved
                     or _unfused_value(task, result) <= without * (1 + 1e-9),
-                    f"{group.name}: `unfused` is proved for {mine.name}, while the search for {other.objective.name} has a better one",
+                    f"{group.name}: `unfused` is proved for {objective.name}, while the search for {other.objective.name} has a better one",
                 )
 
 

@@ -157,9 +157,9 @@ def check_mapper_is_no_worse_than_chance(subject: Subject) -> None:
             # a mapper that ends has a plan for the whole space; a part of its search proves nothing
             if sample.space.size < LARGE or (spec.ends and not enumerated(sample)):
                 continue
-            for mine, chance in _compared(subject.make, sample, objective, _Landscape(sample, change), spec.ends):
-                wins += 1.0 if mine < chance else 0.5 if mine == chance else 0.0
-                ratios.append(math.log(mine / chance) if math.isfinite(mine) and math.isfinite(chance) else 0.0)
+            for cost, chance in _compared(subject.make, sample, objective, _Landscape(sample, change), spec.ends):
+                wins += 1.0 if cost < chance else 0.5 if cost == chance else 0.0
+                ratios.append(math.log(cost / chance) if math.isfinite(cost) and math.isfinite(chance) else 0.0)
                 samples.append(str(sample))
         if not ratios:
             continue

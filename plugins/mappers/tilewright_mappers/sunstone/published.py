@@ -78,8 +78,8 @@ class Reuse:
             ]
         choices = []
         for tensor in range(len(self.full)):
-            mine = {self.frozen(prefix) for prefix in self.prefixes if tensor in self.reused(prefix)}
-            choices.append(ReuseChoice(self.unrolled(tensor), tuple(sorted(mine, key=sorted)) or (frozenset(),)))
+            prefixes = {self.frozen(prefix) for prefix in self.prefixes if tensor in self.reused(prefix)}
+            choices.append(ReuseChoice(self.unrolled(tensor), tuple(sorted(prefixes, key=sorted)) or (frozenset(),)))
         return choices
 
     def full_order(self, prefix: Prefix) -> tuple[int, ...]:
@@ -211,9 +211,9 @@ class Published:
     def _mixed(self, row: Candidates, slot: int, homes: Ints, dims: tuple[int, ...]) -> Candidates:
         """Return exact unrollings over all dimensions in which the allowed ones prevail."""
         tree = self._tree(row, slot, homes, tuple(self.reuse.dims))
-        mine = tree.trips[:, slot][:, list(dims)].prod(axis=1)
+        trips = tree.trips[:, slot][:, list(dims)].prod(axis=1)
         whole = tree.trips[:, slot].prod(axis=1)
-        return tree.take((whole == (self.space.slots[slot].most or 1)) & (mine * mine >= whole))
+        return tree.take((whole == (self.space.slots[slot].most or 1)) & (trips * trips >= whole))
 
     def _tiled(
         self, rows: Candidates, level: PartitionedBuffer, homes: Ints, frozen: tuple[frozenset[int], ...]

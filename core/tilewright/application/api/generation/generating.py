@@ -83,9 +83,9 @@ def generate(workload: Source, arch: Sources, **settings: Unpack[GenerateSetting
     passes = []
     for kind in kinds:
         problems = kind.workload.distinct()
-        mine = [_named(by_problem.get(problem.problem.content_key), problem) for problem in problems]
+        results = [_named(by_problem.get(problem.problem.content_key), problem) for problem in problems]
         vectors = counted_vectors(configuration.model, kind.workload, plan.architecture)
-        done = tuple(layer for layer in mine if layer is not None)
+        done = tuple(layer for layer in results if layer is not None)
         report = MappingReport(kind.workload, configuration, done, vectors=vectors)
         passes.append(Pass(kind.name, kind.first, kind.steps, kind.tokens, kind.context, report))
     whole_run = MappingReport(joint, configuration, layers)

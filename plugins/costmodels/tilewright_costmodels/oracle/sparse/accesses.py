@@ -94,14 +94,14 @@ def collected(tiles: Tiles, connection: Connection, keeps: bool) -> Accesses:
     received: defaultdict[int, set[int]] = defaultdict(set)
     entering: list[tuple[int, int]] = []
     for tile, (instance, start) in enumerate(zip(tiles.instances.tolist(), tiles.starts.tolist(), strict=True)):
-        mine, leaves, after = tiles.words[tile], start, frozenset[int]()
+        held, leaves, after = tiles.words[tile], start, frozenset[int]()
         if keeps:
             last = tile + 1 == len(tiles) or tiles.instances[tile + 1] != instance
             leaves, after = (end, after) if last else (int(tiles.starts[tile + 1]), tiles.words[tile + 1])
-            new = mine - _before(tiles, tile)
+            new = held - _before(tiles, tile)
             entering += [(tile, word) for word in new & received[instance]]
             received[instance] |= new
-        for word in mine - after:
+        for word in held - after:
             groups[leaves, connection.leader(instance), word].append(tile)
     access, tile_of, words = _pairs(groups)
     parents = [connection.parent(leader) for _, leader, _ in sorted(groups)]

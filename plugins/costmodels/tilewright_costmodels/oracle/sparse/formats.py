@@ -68,7 +68,7 @@ def ranks_of(
             raise RefusedError("format", tensor.name, "fewer ranks than the next memory inside has")
         else:
             kept = reversed(specs[len(specs) - len(inner) :])
-            below = [Rank(mine, rank.length, rank.part) for mine, rank in zip(kept, inner, strict=True)]
+            below = [Rank(form, rank.length, rank.part) for form, rank in zip(kept, inner, strict=True)]
         specs = specs[: len(specs) - len(below)]
         extents = dict(tile)
     else:
@@ -107,14 +107,14 @@ def _filled(tensor: Tensor, specs: Sequence[RankFormat], loops: Loops, outwards:
     """
     waiting, taken = (loops[::-1] if outwards else list(loops)), []
     for spec in specs[::-1] if outwards else specs:
-        mine: Loops = []
+        part: Loops = []
         group: Sequence[str] | None = None
         if waiting and spec.flatten is not None:
             groups = (tuple(tensor.dimensions),) if spec.flatten == "all" else spec.flatten
             group = next((names for names in groups if waiting[0][0] in names), ())
-        while waiting and (waiting[0][0] in group if group is not None else not mine):
-            mine.append(waiting.pop(0))
-        taken.append(mine)
+        while waiting and (waiting[0][0] in group if group is not None else not part):
+            part.append(waiting.pop(0))
+        taken.append(part)
     if waiting:
         raise RefusedError("format", tensor.name, "more loops than ranks of its format; flatten some")
     return taken if outwards else taken[::-1]
