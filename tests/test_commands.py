@@ -104,7 +104,7 @@ def test_hints_name_packages_that_the_project_declares() -> None:
             *(name for extra in project["optional-dependencies"].values() for name in extra),
         )
     }
-    hints = [each.spec.hint for each in installed().registrations if each.spec.hint]
+    hints = [registration.spec.hint for registration in installed().registrations if registration.spec.hint]
     named = [word for hint in hints if hint.startswith("pip install ") for word in shlex.split(hint)[2:]]
 
     assert named and {re.split(r"[><=]", word)[0] for word in named} <= declared

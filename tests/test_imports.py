@@ -73,7 +73,7 @@ def import_graph(files: dict[str, Path]) -> "nx.DiGraph[str]":
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module and not lazy:
                 targets = [f"{node.module}.{alias.name}" for alias in node.names]
-                graph.add_edges_from((name, each if each in files else node.module) for each in targets)
+                graph.add_edges_from((name, target if target in files else node.module) for target in targets)
     return graph
 
 

@@ -19,5 +19,5 @@ from support import EXAMPLE_FILES
     ],
 )
 def test_layers_keep_their_names_and_lines(file: str, origins: dict[str, str]) -> None:
-    found = tw.load(EXAMPLE_FILES / file, "workload")
-    assert {layer.name: str(layer.origin) for layer in found.layers} == origins
+    workload = tw.load(EXAMPLE_FILES / file, "workload")
+    assert {layer.name: str(layer.origin) for layer in workload.layers} == origins

@@ -55,14 +55,14 @@ def complaint(folder: Path, text: str, **values: object) -> str:
     ],
 )  # fmt: skip
 def test_files_are_drawn_in(folder: Path, text: str, data: dict[str, object]) -> None:
-    found = read(folder, text, size=5)
+    result = read(folder, text, size=5)
     if "includedir" in text:
-        assert isinstance(found, dict) and [each["a"]["b"]["c"] for each in found.pop("y")] == [[1, 2], 3]
+        assert isinstance(result, dict) and [each["a"]["b"]["c"] for each in result.pop("y")] == [[1, 2], 3]
         data.pop("y")
     expected = {key: each.format(inside=folder) if isinstance(each, str) else each for key, each in data.items()}
     if "path_exists" in text:
         expected = {"x": True, "y": False}
-    assert found == expected
+    assert result == expected
 
 
 def test_what_is_drawn_in_keeps_its_place(folder: Path) -> None:

@@ -40,14 +40,14 @@ def test_both_ways_compute_the_same_tensor(problem: Problem) -> None:
         assert not found.exact or seen.scattered == ()
 
     assert explicit.exact and explicit.steps == implicit.steps
-    assert [each for each in explicit.movements if each.tensor != "I"] == list(implicit.movements)
+    assert [move for move in explicit.movements if move.tensor != "I"] == list(implicit.movements)
 
 
 def of_resnet(layer: str) -> tuple[Problem, int, int]:
     """(the problem, words read of the input, words of the matrix)."""
     problem = tw.load(f"resnet50/{layer}", kind="problem")
     explicit, _ = IM2COL.alternatives(problem)
-    moved = {each.tensor: each for each in explicit.movements}.get("Inputs")
+    moved = {move.tensor: move for move in explicit.movements}.get("Inputs")
     return problem, 0 if moved is None else moved.words_read, 0 if moved is None else moved.words_written
 
 

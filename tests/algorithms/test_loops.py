@@ -38,4 +38,4 @@ def test_partial_sums_of_a_loop_that_sums_are_read_again() -> None:
     found = alternative(tw.load("kml,nlk->mn; m=4 n=5 k=6 l=2", kind="problem"))
 
     assert found.dimensions["K"] == ("k",)
-    assert [(each.tensor, each.words_read, each.words_written) for each in found.movements] == [("Z", 20, 0)]
+    assert [(move.tensor, move.words_read, move.words_written) for move in found.movements] == [("Z", 20, 0)]

@@ -34,20 +34,20 @@ def strided(draw: st.DrawFn) -> Problem:
 
 @given(strided())
 def test_it_computes_the_same_tensor(problem: Problem) -> None:
-    (found,) = STRIDES.alternatives(problem)
-    assert list(found.faults(problem)) == []
-    seen = executed(problem, found)
+    (way,) = STRIDES.alternatives(problem)
+    assert list(way.faults(problem)) == []
+    seen = executed(problem, way)
     assert seen is not None and seen.right and seen.scattered == ()
-    assert not found.steps.layers[0].problem.is_strided
+    assert not way.steps.layers[0].problem.is_strided
 
 
 def test_nvdlas_words_of_a_1x1_with_stride_2() -> None:
     """ResNet-50's res3a_branch2a reads 784 KB and 128 KB of weights (nvdla/hw, perf sheet)."""
     text = "O[k,p,q] += I[c,2p+r,2q+s] * W[k,c,r,s]; k=128 c=256 p=28 q=28 r=1 s=1"
-    (found,) = STRIDES.alternatives(tw.load(text, kind="problem"))
-    step = found.steps.layers[0].problem
+    (way,) = STRIDES.alternatives(tw.load(text, kind="problem"))
+    step = way.steps.layers[0].problem
     assert [step.tensor_words(tensor) for tensor in step.tensors] == [784 * 1024, 128 * 1024, 98 * 1024]
-    assert {each.tensor: each.words_written for each in found.movements} == {"I": 784 * 1024, "W": 128 * 1024}
+    assert {move.tensor: move.words_written for move in way.movements} == {"I": 784 * 1024, "W": 128 * 1024}
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_other_work_is_refused(formula: str, told: str) -> None:
 
 def test_digits_that_lose_numbers_are_refused() -> None:
     problem = tw.load("O[p] += I[2p+r] * W[r]; p=4 r=3", kind="problem")
-    (found,) = STRIDES.alternatives(problem)
-    few = found.model_copy(update={"digits": {"r": {"r_high": 1, "r_low": 2}}})
+    (way,) = STRIDES.alternatives(problem)
+    few = way.model_copy(update={"digits": {"r": {"r_high": 1, "r_low": 2}}})
     assert any("fewer numbers than its 3" in fault for fault in few.faults(problem))
-    none = found.model_copy(update={"digits": {}})
+    none = way.model_copy(update={"digits": {}})
     assert any("r_high is not a dimension" in fault for fault in none.faults(problem))

@@ -23,7 +23,7 @@ def alternative(problem: Problem) -> Alternative:
 
 def moved(formula: str) -> dict[str, tuple[int, int]]:
     found = alternative(tw.load(formula, kind="problem"))
-    return {each.tensor: (each.words_read, each.words_written) for each in found.movements}
+    return {move.tensor: (move.words_read, move.words_written) for move in found.movements}
 
 
 @given(contractions())
@@ -62,7 +62,7 @@ def test_sizes_are_those_of_unions_table_iii(name: str, sizes: tuple[int, ...], 
     (layer,) = found.steps.layers
 
     assert tuple(layer.problem.dimensions[each] for each in "MNK") == sizes
-    assert [each.tensor for each in found.movements] == list(tensors) and found.words_moved == words
+    assert [move.tensor for move in found.movements] == list(tensors) and found.words_moved == words
 
 
 @pytest.mark.parametrize(

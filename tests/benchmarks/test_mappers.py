@@ -57,9 +57,9 @@ def test_it_searches_once_and_goes_on_after_an_end(
 def test_the_summary_compares_with_the_best_known(benchmark: ModuleType, tmp_path: Path) -> None:
     rows = benchmark.run(tmp_path, ["local", "loma", "gamma"], "timeloop", 1, 5.0, True)
     summaries = benchmark.summarise(rows)
-    assert {each.mapper for each in summaries} == {"local", "loma", "gamma"}
-    assert all(each.spaces == each.found == 2 and 1 <= each.ratio <= each.worst for each in summaries)
-    assert sum(each.best for each in summaries) >= 2
+    assert {summary.mapper for summary in summaries} == {"local", "loma", "gamma"}
+    assert all(summary.spaces == summary.found == 2 and 1 <= summary.ratio <= summary.worst for summary in summaries)
+    assert sum(summary.best for summary in summaries) >= 2
     text = benchmark.table(summaries) + benchmark.side_by_side(rows)
     assert "corpus/gemm/flat" in text and text.count("1.000") >= 2
 

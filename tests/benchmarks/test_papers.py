@@ -65,9 +65,9 @@ def test_the_published_rules_find_what_the_authors_program_finds() -> None:
     evaluator = installed().make(CostModelSpec, "timeloop").bind(problem, space.architecture)
     recorded = authors.authors_mapping(space, row)
     assert recorded.fits().all()
-    found = tw.map(problem, "sunstone_edge", constraints="none", mapper="sunstone", mapper_options={"principles": "paper"},
+    layer = tw.map(problem, "sunstone_edge", constraints="none", mapper="sunstone", mapper_options={"principles": "paper"},
                    progress=False, cache=False).layers[0]  # fmt: skip
-    assert found.edp == pytest.approx(authors.least_edp(recorded, evaluator), rel=1e-12)
+    assert layer.edp == pytest.approx(authors.least_edp(recorded, evaluator), rel=1e-12)
 
 
 def test_the_manuals_page_sums_up_the_kept_results() -> None:

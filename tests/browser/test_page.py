@@ -42,36 +42,36 @@ def shown(page: str, folder: Path, script: str = "") -> str:
 
 def test_an_exploration_is_filtered_and_sorted(tmp_path: Path) -> None:
     report = made_up(300)
-    found = shown(exploration_page(report), tmp_path, SELECT)
+    text = shown(exploration_page(report), tmp_path, SELECT)
     kept = [each for each in report.found if each.values["words"] == 4 and each.energy_pj < 10e6]
-    rows = re.findall(r'<tr data-mark="[^"]+"([^>]*)><td class="n">(\d+)', found)
+    rows = re.findall(r'<tr data-mark="[^"]+"([^>]*)><td class="n">(\d+)', text)
 
     assert 0 < len(kept) < len(report.found)
     assert [int(point) for more, point in rows if "hidden" not in more] == [
         each.index for each in sorted(kept, key=lambda each: each.cycles)
     ]
-    assert f"<output>{len(kept)} of {len(report.found)} rows</output>" in found
-    assert found.count('class="off') == 3 * (len(report.found) - len(kept))  # three charts
-    assert len(re.findall(r'<use[^>]*class="(?:off )?chosen"', found)) == 3 and 'data-theme="dark"' in found
-    assert found.count("<title>point ") == 3 * len(report.found)
+    assert f"<output>{len(kept)} of {len(report.found)} rows</output>" in text
+    assert text.count('class="off') == 3 * (len(report.found) - len(kept))  # three charts
+    assert len(re.findall(r'<use[^>]*class="(?:off )?chosen"', text)) == 3 and 'data-theme="dark"' in text
+    assert text.count("<title>point ") == 3 * len(report.found)
 
 
 def test_a_network_is_shown(tmp_path: Path) -> None:
     tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", evaluations=60, folder=tmp_path / "run", cache=False, progress=False)
     page = tw.page(tmp_path / "run", tmp_path / "made.html").read_text(encoding="utf-8")
-    found = shown(page, tmp_path)
+    text = shown(page, tmp_path)
 
-    assert found.count('role="img"') == 5 and 'id="theme">' in found
-    assert found.count('<details id="nest-0" open') == 1
+    assert text.count('role="img"') == 5 and 'id="theme">' in text
+    assert text.count('<details id="nest-0" open') == 1
 
 
 @pytest.mark.parametrize(
     "name", ["</script><script>document.title='run'</script>", "<img src=x onerror=document.title='run'>"]
 )
 def test_names_are_texts(name: str, tmp_path: Path) -> None:
-    found = shown(exploration_page(made_up(20, name=name)), tmp_path)
+    text = shown(exploration_page(made_up(20, name=name)), tmp_path)
 
-    assert "<title>run</title>" not in found and "<img" not in found
+    assert "<title>run</title>" not in text and "<img" not in text
 
 
 def test_the_policy_lets_no_other_script_run(tmp_path: Path) -> None:

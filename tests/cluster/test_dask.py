@@ -142,7 +142,7 @@ def test_what_workers_die_of_costs_only_itself(cluster: Local, tmp_path: Path) -
     finally:
         stop.set()
         reviving.join()
-    failed = [each for each in report.points if each.told]
+    failed = [point for point in report.points if point.told]
 
     assert 1 <= len(failed) <= 2 and all("KilledWorker" in str(each.told) for each in failed)
     assert {each.values["GlobalBuffer.capacity_words"] for each in report.found} >= {128} and len(report.points) == 4
@@ -303,7 +303,7 @@ def test_a_worker_that_differs_is_refused_by_name(
         explored(tmp_path / "there.sqlite", cluster=cluster.address)
     explored(tmp_path / "here.sqlite")
 
-    (told,) = [each.getMessage() for each in caplog.records if "refused" in each.getMessage()]
+    (told,) = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
     assert re.fullmatch(r"warning: worker tcp://\S+ is refused: other code of tilewright; install the same .*", told)
     assert rows(tmp_path / "there.sqlite") == rows(tmp_path / "here.sqlite")
 

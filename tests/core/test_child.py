@@ -123,7 +123,7 @@ def test_what_is_unbroken_is_done_before_a_child_leaves(tmp_path: Path) -> None:
     child = Child(cleans_up=True)
     with pytest.raises(ChildFailed, match="ended"):
         child.ask(be_ended_halfway, tmp_path, seconds=60)
-    assert [each.name for each in tmp_path.iterdir()] == ["whole"]
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
 def test_what_is_printed_goes_to_stderr(capfd: pytest.CaptureFixture[str], child: Child) -> None:

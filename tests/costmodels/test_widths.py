@@ -34,7 +34,7 @@ def changed(architecture: Architecture, change: Any) -> Architecture:
         update={
             "clusters": tuple(
                 cluster.model_copy(
-                    update={"memories": tuple(each.model_copy(update=change(each)) for each in cluster.memories)}
+                    update={"memories": tuple(memory.model_copy(update=change(memory)) for memory in cluster.memories)}
                 )
                 for cluster in architecture.clusters
             )

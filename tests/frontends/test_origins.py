@@ -38,8 +38,8 @@ def network(folder: Path, *names: str) -> str:
 
 def test_nodes_of_onnx_keep_their_names(tmp_path: Path) -> None:
     file = network(tmp_path, "/m/fc", "_m_fc", "m_fc", "m_fc", "")
-    found = tw.load(file, "workload")
-    names = {layer.name: (layer.origin.node, layer.origin.output) for layer in found.layers if layer.origin}
+    workload = tw.load(file, "workload")
+    names = {layer.name: (layer.origin.node, layer.origin.output) for layer in workload.layers if layer.origin}
     assert names == {
         "m_fc_2": ("/m/fc", "v0"),
         "m_fc_3": ("_m_fc", "v1"),
@@ -47,7 +47,7 @@ def test_nodes_of_onnx_keep_their_names(tmp_path: Path) -> None:
         "m_fc_4": ("m_fc", "v3"),
         "MatMul_v4": (None, "v4"),
     }
-    (relu,) = found.unmapped
+    (relu,) = workload.unmapped
     assert relu.origin is not None and relu.origin.node == "/m/act"
     loaded = {name: tw.load(f"{file}/{name}", "workload").layers[0].name for name in ("/m/fc", "m/fc", "_m_fc", "v3")}
     assert loaded == {"/m/fc": "m_fc_2", "m/fc": "m_fc_2", "_m_fc": "m_fc_3", "v3": "m_fc_4"}

@@ -89,10 +89,10 @@ def test_vit_is_what_was_published() -> None:
 @pytest.mark.parametrize("batch", [1, 3, 4, 5, 7])
 def test_experts_share_the_tokens_evenly(batch: int) -> None:
     """Two of eight experts for every token, in decoding, too."""
-    found = tw.load("mixtral_8x7b", kind="workload", batch=batch, sizes={"seq": 1, "cache": 99})
+    workload = tw.load("mixtral_8x7b", kind="workload", batch=batch, sizes={"seq": 1, "cache": 99})
     attention = 2 * 4096**2 + 2 * 4096 * 1024 + 2 * 100 * 4096
-    assert found.macs == batch * (32 * (attention + 4096 * 8 + 2 * 3 * 4096 * 14336) + 4096 * 32000)
-    downs = [layer for layer in found.layers if ".down" in layer.name]
+    assert workload.macs == batch * (32 * (attention + 4096 * 8 + 2 * 3 * 4096 * 14336) + 4096 * 32000)
+    downs = [layer for layer in workload.layers if ".down" in layer.name]
     assert sum(layer.count for layer in downs) == 32 * min(8, 2 * batch)
 
 
@@ -103,11 +103,11 @@ def test_latent_attention_in_closed_form(batch: int) -> None:
     projections = 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 128 * 128 * 7168
     for seq, cache in ((16, 0), (1, 99), (2, 98)):
         past = {"cache": cache} if cache else {}
-        found = tw.load("deepseek_v3", kind="workload", batch=batch, sizes={"seq": seq, **past})
+        workload = tw.load("deepseek_v3", kind="workload", batch=batch, sizes={"seq": seq, **past})
         words = 576 + 512 if cache else 192 + 128
         keys = 128 * words * (seq + cache)
         latent = 512 * 128 * 256  # both matrices, whether keys or queries are multiplied
-        assert found.macs == batch * seq * (61 * (projections + latent + keys) + mlp + 7168 * 129280)
+        assert workload.macs == batch * seq * (61 * (projections + latent + keys) + mlp + 7168 * 129280)
 
 
 def test_experts_of_every_token_do_not_wait_for_the_router() -> None:
@@ -120,9 +120,9 @@ def test_mamba_in_closed_form() -> None:
     """Cost by token does not depend on the number of tokens."""
     inner = 5120 * (2 * 2560 + 4 + 160 + 32 + 160 + 2560)
     for seq in (1, 2048):
-        found = load("mamba_2_8b", seq=seq)
-        assert found.macs == seq * (64 * inner + 2560 * 50280)
-        scans = [each.operations for each in found.unmapped if each.operator == "SelectiveScan"]
+        workload = load("mamba_2_8b", seq=seq)
+        assert workload.macs == seq * (64 * inner + 2560 * 50280)
+        scans = [each.operations for each in workload.unmapped if each.operator == "SelectiveScan"]
         assert scans == [7 * seq * 5120 * 16] * 64
 
 
@@ -366,7 +366,7 @@ def test_keys_of_the_cache_are_no_words_of_the_layer_that_makes_the_others() -> 
     ],
 )
 def test_keys_and_values_for_the_cache_leave_the_chip(name: str, sizes: dict[str, int], returned: set[str]) -> None:
-    found = tw.load(name, "workload", sizes=sizes)
-    assert {layer.name for layer in found.layers if layer.returned} == returned
-    read = {maker for layer in found.layers for maker in layer.after or ()}
+    workload = tw.load(name, "workload", sizes=sizes)
+    assert {layer.name for layer in workload.layers if layer.returned} == returned
+    read = {maker for layer in workload.layers for maker in layer.after or ()}
     assert returned <= read

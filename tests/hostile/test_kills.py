@@ -70,10 +70,10 @@ class Run:
     def processes(self) -> list[int]:
         """Those that have this run's cache in their environment and have not ended."""
         mark, found = f"TILEWRIGHT_CACHE={self.place / 'cache'}\0".encode(), []
-        for each in Path("/proc").glob("[0-9]*"):
+        for path in Path("/proc").glob("[0-9]*"):
             try:
-                if mark in (each / "environ").read_bytes() and runs(int(each.name)):
-                    found.append(int(each.name))
+                if mark in (path / "environ").read_bytes() and runs(int(path.name)):
+                    found.append(int(path.name))
             except OSError:  # it ended meanwhile, or is another user's
                 pass
         return found

@@ -36,7 +36,7 @@ from tilewright_mappers.cosa.traffic import Traffic
 
 few = scaled(0.2)
 LIMITS = SolverLimits(seconds=math.inf, nodes=1000, gap=0.01)
-SMALL = [each for each in layers() if each.name.endswith(("input.5", "input.128", "3356", "Linear-68"))]
+SMALL = [layer for layer in layers() if layer.name.endswith(("input.5", "input.128", "3356", "Linear-68"))]
 
 
 def evaluator_of(space: MapSpace) -> Evaluator:
@@ -80,10 +80,10 @@ def test_energy_is_that_of_the_model_where_there_are_no_windows(problem: Problem
         for number, cluster in enumerate(architecture.clusters)
     ]
     space = MapSpace.of(problem, architecture.model_copy(update={"clusters": tuple(clusters)}), rules=None)
-    found = solved(space)
-    if found is None:
+    result = solved(space)
+    if result is None:
         reject()
-    traffic, shares, point = found
+    traffic, shares, point = result
     energy = float(evaluator_of(space).evaluate_batch(mapping(traffic, point)).energy_pj[0])
     assert shares.energy_pj(point) == pytest.approx(max(1.0, energy))
 
@@ -91,9 +91,9 @@ def test_energy_is_that_of_the_model_where_there_are_no_windows(problem: Problem
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_tiles_are_as_large_as_the_program_says(sample: Sample) -> None:
     space = sample.space
-    found = solved(space)
-    assert found is not None
-    traffic, _, point = found
+    result = solved(space)
+    assert result is not None
+    traffic, _, point = result
     tiling, batch = traffic.tiling, mapping(traffic, point)
     bounded = [memory for memory in space.architecture.memories if memory.usable_words is not None]
     for memory in bounded:
@@ -130,7 +130,7 @@ def test_the_published_sum_has_the_published_weights() -> None:
     architecture = Architecture.model_validate(
         {
             "name": "two",
-            "clusters": [{"name": f"C{index}", "memories": each} for index, each in enumerate(memories)],
+            "clusters": [{"name": f"C{index}", "memories": memory} for index, memory in enumerate(memories)],
             "compute": {"energy_per_operation_pj": 1.0},
         }
     )
@@ -155,9 +155,9 @@ WEIGHTED = CosaOptions.model_validate(
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_the_breakdown_of_a_mapping_is_that_of_the_program(sample: Sample) -> None:
     """For every solution of a program that counts all windows exactly, term by term."""
-    found = solved(sample.space)
-    assert found is not None
-    traffic, _, _ = found
+    result = solved(sample.space)
+    assert result is not None
+    traffic, _, _ = result
     program = traffic.program
     options = WEIGHTED.model_copy(update={"traffic_of": {}, "utilization_of": {}})
     objective = weighted(traffic, options, program)
@@ -300,5 +300,5 @@ NARROWED = [
 
 @pytest.mark.parametrize("space", NARROWED, ids=lambda space: f"{space.problem.name} on {space.architecture.name}")
 def test_solutions_keep_to_what_a_narrowed_space_has_room_for(space: MapSpace) -> None:
-    found = solved(space)
-    assert found is not None and found[0].tiling.read(found[2][None]).fits()[0]
+    result = solved(space)
+    assert result is not None and result[0].tiling.read(result[2][None]).fits()[0]

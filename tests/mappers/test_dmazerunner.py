@@ -29,5 +29,5 @@ def test_dmazerunner_proposes_only_what_reaches_its_thresholds() -> None:
 
 
 def test_dmazerunner_refuses_rather_than_relaxes() -> None:
-    found = run("dmazerunner", ARRAY, array=1.0, inner=1.0, outer=1.0)
-    assert isinstance(found.error, NotConformableError) and "uses 100% of the array" in str(found.error)
+    result = run("dmazerunner", ARRAY, array=1.0, inner=1.0, outer=1.0)
+    assert isinstance(result.error, NotConformableError) and "uses 100% of the array" in str(result.error)

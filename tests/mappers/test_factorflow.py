@@ -20,8 +20,8 @@ def test_factorflow_does_as_well_as_the_original(recorded: RecordedRun) -> None:
     assert space.contains(theirs[0])
     cost = float(evaluator.evaluate_batch(theirs).edp[0])
     assert cost == pytest.approx(recorded.edp_pj_cycles, rel=0.15)  # their model leaves a little out
-    found = search(installed().make(MapperSpec, "factorflow"), Task(space), evaluator, Budget())
-    assert found.stop == "finished" and found.value <= cost * (1 + 1e-9)
+    result = search(installed().make(MapperSpec, "factorflow"), Task(space), evaluator, Budget())
+    assert result.stop == "finished" and result.value <= cost * (1 + 1e-9)
 
 
 def test_mappings_that_do_not_fit_are_known() -> None:

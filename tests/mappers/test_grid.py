@@ -17,9 +17,9 @@ SHORT_SAMPLE = 1
 def test_a_valid_mapping_wherever_one_exists_or_a_refusal(model: str) -> None:
     outcomes = grid(model)
     assert len(outcomes) == 18 * len(usable(MapperSpec))
-    assert any(each.exists for each in outcomes)
-    assert [each for each in outcomes if not each.good] == []
-    refusing = [each for each in outcomes if each.refused]
+    assert any(outcome.exists for outcome in outcomes)
+    assert [outcome for outcome in outcomes if not outcome.good] == []
+    refusing = [outcome for outcome in outcomes if outcome.refused]
     assert [
         each for each in refusing if not any(name in each.refused for name in (each.mapper, model, each.problem))
     ] == []
@@ -39,5 +39,5 @@ def test_the_manual_has_the_table() -> None:
 
 def rows(text: str) -> dict[str, str]:
     """Return the cells of every mapper of the table."""
-    found = re.findall(r"^\| (`.*?`) \| (.*) \|$", text, re.MULTILINE)
-    return {name: cells for names, cells in found for name in re.findall(r"`(\w+)`", names)}
+    matches = re.findall(r"^\| (`.*?`) \| (.*) \|$", text, re.MULTILINE)
+    return {name: cells for names, cells in matches for name in re.findall(r"`(\w+)`", names)}

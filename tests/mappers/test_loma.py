@@ -55,6 +55,6 @@ def test_loops_fill_memories_from_the_inside(seed: int) -> None:
 
 
 def test_loma_ends_when_it_has_seen_all_orders() -> None:
-    found = run("loma", FLAT)  # M = 2 x 2, N = 2 x 3, K = 3
-    assert (found.stop, found.evaluated, found.valid) == ("finished", 60, 60)
+    result = run("loma", FLAT)  # M = 2 x 2, N = 2 x 3, K = 3
+    assert (result.stop, result.evaluated, result.valid) == ("finished", 60, 60)
     assert run("loma", FLAT, limit=3).evaluated == 6

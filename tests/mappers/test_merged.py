@@ -114,9 +114,9 @@ def test_forty_dimensions_are_proved(arch: str, mixed: bool) -> None:
     ]
     problem = {"kind": "problem", "name": "network", "dimensions": dict.fromkeys(names, 2), "tensors": tensors}
     space = tilewright.space(problem, arch=arch, constraints="none")
-    found = search(installed().make(MapperSpec, "optimal"), Task(space), bound(space), Budget(evaluations=100_000))
-    assert found.best is not None and found.proved
-    assert space.contains(found.best)
+    result = search(installed().make(MapperSpec, "optimal"), Task(space), bound(space), Budget(evaluations=100_000))
+    assert result.best is not None and result.proved
+    assert space.contains(result.best)
     assert math.prod(space.problem.sizes) == 2**40
 
 

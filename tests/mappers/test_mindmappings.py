@@ -182,8 +182,8 @@ def test_better_than_random_with_the_same_evaluations() -> None:
     import tilewright as tw
 
     space = tw.space("quickflow_convs/V", arch="eyeriss")
-    found = run(space, **MindMappingsOptions().model_dump(include=set(SMALL)))
+    result = run(space, **MindMappingsOptions().model_dump(include=set(SMALL)))
     evaluator = timeloop().bind(space.problem, space.architecture)
-    drawn = search(installed().make(MapperSpec, "random"), Task(space), evaluator, Budget(found.evaluated), seed=3)
-    assert found.evaluated == 2048 and found.value < drawn.value
-    assert found.figures["training_error"] < 0.5
+    drawn = search(installed().make(MapperSpec, "random"), Task(space), evaluator, Budget(result.evaluated), seed=3)
+    assert result.evaluated == 2048 and result.value < drawn.value
+    assert result.figures["training_error"] < 0.5

@@ -67,17 +67,17 @@ def run(
 
 def check(space: MapSpace, evaluator: Evaluator, objective: Objective, cap: float = math.inf, **options: int) -> Result:
     """Compare the answer with the enumeration's; proofs and bounds must be correct."""
-    found = run("optimal", space, evaluator, objective, cap, **options)
+    result = run("optimal", space, evaluator, objective, cap, **options)
     truth = run("exhaustive", space, evaluator, objective, cap)
-    assert found.error is None, found.error
+    assert result.error is None, result.error
     if truth.best is None:
-        assert found.best is None
-        return found
-    assert found.lower_bound is not None and found.gap is not None
-    assert found.lower_bound <= truth.value <= found.value * (1 + CLOSE)
-    if found.gap < CLOSE:
-        assert found.value == pytest.approx(truth.value, rel=CLOSE)
-    return found
+        assert result.best is None
+        return result
+    assert result.lower_bound is not None and result.gap is not None
+    assert result.lower_bound <= truth.value <= result.value * (1 + CLOSE)
+    if result.gap < CLOSE:
+        assert result.value == pytest.approx(truth.value, rel=CLOSE)
+    return result
 
 
 pairs = problems(max_dimensions=6, max_macs=300), architectures(roomy=False, widths=True), st.booleans()
@@ -169,9 +169,9 @@ def test_what_is_proved_of_mappings_that_take_so_many_cycles_is_what_enumeration
     costs = evaluator.evaluate_batch(Candidates.join(list(space.enumerate())).batch())
     assume(costs.valid.any())
     cap = data.draw(st.sampled_from(np.unique(costs.cycles[costs.valid]).tolist()))
-    found = check(space, evaluator, ENERGY, cap)
+    result = check(space, evaluator, ENERGY, cap)
     least = costs.energy_pj[costs.valid & (costs.cycles <= cap)].min()
-    assert found.lower_bound is not None and found.lower_bound <= least <= found.value * (1 + CLOSE)
+    assert result.lower_bound is not None and result.lower_bound <= least <= result.value * (1 + CLOSE)
     assert check(space, evaluator, ENERGY, cap=0.0).best is None
 
 
@@ -253,7 +253,7 @@ def test_a_narrow_search_leaves_a_gap_and_its_bound_is_true(
     check(space, timeloop(space, links), EDP, width=width, orders=1)
 
 
-SMALL = [each.space for each in SAMPLES if 1 < each.space.size <= 20_000]
+SMALL = [sample.space for sample in SAMPLES if 1 < sample.space.size <= 20_000]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -261,8 +261,8 @@ SMALL = [each.space for each in SAMPLES if 1 < each.space.size <= 20_000]
 def test_spaces_of_the_corpus_are_proved(number: int, objective: Objective) -> None:
     """Windows, two operands, constraints."""
     space = SMALL[number]
-    found = check(space, timeloop(space, links=False), objective)
-    assert found.best is None or (found.gap is not None and found.gap < CLOSE)
+    result = check(space, timeloop(space, links=False), objective)
+    assert result.best is None or (result.gap is not None and result.gap < CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_spaces_of_the_corpus_are_proved(number: int, objective: Objective) -> N
 def test_convolutions_of_the_library_are_proved(layer: str, architecture: str, constraints: str | None) -> None:
     """The bounds are close: these were left open by bounds that were merely true."""
     space = tilewright.space(f"quickflow_convs/{layer}", arch=architecture, constraints=constraints)
-    found = run("optimal", space, timeloop(space), EDP)
-    assert found.gap is not None and found.gap < CLOSE
+    result = run("optimal", space, timeloop(space), EDP)
+    assert result.gap is not None and result.gap < CLOSE
 
 
 LAYERS = (

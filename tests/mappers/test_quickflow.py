@@ -221,5 +221,5 @@ def test_a_search_whose_rounds_were_cut_uses_all_of_its_budget() -> None:
     whole = tw.map("nk,km->nm; n=16 k=32 m=64", "eyeriss", **words).layers[0].result
     assert whole is not None
     for count in range(20, whole.evaluated, whole.evaluated // 7):
-        found = tw.map("nk,km->nm; n=16 k=32 m=64", "eyeriss", evaluations=count, **words).layers[0].result
-        assert found is not None and (found.evaluated, found.stop) == (count, "evaluations")
+        result = tw.map("nk,km->nm; n=16 k=32 m=64", "eyeriss", evaluations=count, **words).layers[0].result
+        assert result is not None and (result.evaluated, result.stop) == (count, "evaluations")

@@ -106,9 +106,9 @@ def test_what_they_propose_is_of_the_ragged_space(name: str, space: MapSpace) ->
         space = replace(
             space, problem=space.problem.model_copy(update={"dimensions": dict.fromkeys(space.problem.dimensions, 3)})
         )
-    found = run(name, space)
-    assert found.error is None and found.best is not None, found
-    assert space.contains(found.best), space.contains(found.best)
+    result = run(name, space)
+    assert result.error is None and result.best is not None, result
+    assert space.contains(result.best), space.contains(result.best)
 
 
 @pytest.mark.parametrize("name", ["sunstone", "quickflow", "gamma", "factorflow"])

@@ -68,20 +68,20 @@ def rendered(states: list[RecordedState], complete: int) -> str:
         return ", ".join(f"{number:,.0f}" for number in numbers)
 
     lines = [HEADER]
-    for each in states:
-        before = states[each.predecessor - 1].tiles if each.predecessor else each.tiles
+    for state in states:
+        before = states[state.predecessor - 1].tiles if state.predecessor else state.tiles
         cells = [
-            str(each.number),
-            str(each.predecessor or "start"),
-            step(each, before),
-            listed(each.tiles),
-            " ".join(itertools.compress("ABZ", each.stationary)) or "none",
-            f"{each.committed:,.0f}",
-            listed(each.deferred),
-            listed(each.demand),
-            f"{each.credit[2]:,.0f}",
-            f"{each.bound:,.0f}",
-            outcome(each, states, len(states) - complete),
+            str(state.number),
+            str(state.predecessor or "start"),
+            step(state, before),
+            listed(state.tiles),
+            " ".join(itertools.compress("ABZ", state.stationary)) or "none",
+            f"{state.committed:,.0f}",
+            listed(state.deferred),
+            listed(state.demand),
+            f"{state.credit[2]:,.0f}",
+            f"{state.bound:,.0f}",
+            outcome(state, states, len(states) - complete),
         ]
         lines.append(f"|{'|'.join(cells)}|")
     return "\n".join(lines)
@@ -90,7 +90,7 @@ def rendered(states: list[RecordedState], complete: int) -> str:
 def test_the_table_has_all_states_of_the_search() -> None:
     _, search, complete, _ = example()
     states = search.recorded
-    pruned = [sum(each.pruned == kind for each in states) for kind in ("bound", "dominance")]
+    pruned = [sum(state.pruned == kind for state in states) for kind in ("bound", "dominance")]
 
     assert rendered(states, len(complete.bounds)) in SECTION
     assert list(search.counts) == [len(states) - sum(pruned), *pruned]
@@ -114,8 +114,8 @@ def test_the_text_has_no_other_numbers() -> None:
     dram, buffer = (memory.read_energy_pj for memory in space.architecture.memories)
     operation, macs = space.architecture.compute.energy_per_operation_pj, space.problem.macs
     demand, words = final.demand, space.problem.tensor_words(space.problem.tensors[2])
-    stored = next(each for each in states if each.kind == stages.STORE)
-    bound, dominance = (sum(each.pruned == kind for each in states) for kind in ("bound", "dominance"))
+    stored = next(state for state in states if state.kind == stages.STORE)
+    bound, dominance = (sum(state.pruned == kind for state in states) for kind in ("bound", "dominance"))
     second = sorted({round(float(cost)) for cost in costs if math.isfinite(cost)})[1]
     filled = sum(demand)
     moved = filled + demand[2]

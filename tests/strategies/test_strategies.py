@@ -68,9 +68,9 @@ def explored(space: Any, **words: Any) -> tw.ExplorationReport:
 @pytest.mark.parametrize("objective", ["edp", "ed2p", "energy", "cycles"])
 def test_bounds_leave_out_what_is_on_no_front(objective: str) -> None:
     whole, report = explored(UNITS, bounds=False, objective=objective), explored(UNITS, objective=objective)
-    bounded = {each.index for each in report.points if each.outcome == "bounded"}
+    bounded = {point.index for point in report.points if point.outcome == "bounded"}
 
-    assert not any(each.outcome == "bounded" for each in whole.points)
+    assert not any(point.outcome == "bounded" for point in whole.points)
     assert {each.index for each in report.front} == {each.index for each in whole.front}
     assert not bounded & {each.index for each in front(whole.points)}
     assert len(report.points) == 12 and len(report.found) + len(bounded) == 12
@@ -79,7 +79,7 @@ def test_bounds_leave_out_what_is_on_no_front(objective: str) -> None:
 def test_what_a_bound_leaves_out_is_counted() -> None:
     many = UNITS | {"choices": UNITS["choices"] | {"units": [1, 2, 4, 8, 16, 32, 64]}}
     report = explored(many)
-    bounded = [each for each in report.points if each.outcome == "bounded"]
+    bounded = [point for point in report.points if point.outcome == "bounded"]
 
     assert bounded and all("is better" in str(each.told) for each in bounded)
     assert any(count == len(bounded) and why.startswith("bound") for why, count in report.without())
@@ -88,7 +88,7 @@ def test_what_a_bound_leaves_out_is_counted() -> None:
 
 def test_sizes_that_no_tile_needs_are_not_searched() -> None:
     grid, report = explored(SIZES, bounds=False), explored(SIZES, strategy="sunstone_arch")
-    needless = [each for each in report.points if each.outcome == "bounded"]
+    needless = [point for point in report.points if point.outcome == "bounded"]
 
     assert report.found[0].of(EDP) == pytest.approx(grid.found[0].of(EDP), rel=1e-12)
     assert any("no tile needs its sizes" in str(each.told) for each in needless)

@@ -124,16 +124,16 @@ def test_a_latency_of_all_actions_is_a_bandwidth(
     assert inputs.architecture is not None
 
     assert inputs.architecture.clock_ghz == 0.2
-    buffer = next(each for each in inputs.architecture.memories if each.name == "GLB")
+    buffer = next(memory for memory in inputs.architecture.memories if memory.name == "GLB")
     assert buffer.read_bandwidth_words_per_cycle == buffer.write_bandwidth_words_per_cycle == words_per_cycle
     assert buffer.shared_bandwidth_words_per_cycle == words_per_cycle
-    assert any(each.startswith(warned or "leakage") for each in inputs.warnings) == (warned is not None)
+    assert any(warning.startswith(warned or "leakage") for warning in inputs.warnings) == (warned is not None)
 
     unclocked = read(timed, tmp_path)
     assert unclocked.architecture is not None and unclocked.architecture.clock_ghz is None
-    buffer = next(each for each in unclocked.architecture.memories if each.name == "GLB")
+    buffer = next(memory for memory in unclocked.architecture.memories if memory.name == "GLB")
     assert buffer.read_bandwidth_words_per_cycle is None
-    assert any("total_latency of GLB is ignored" in each for each in unclocked.warnings)
+    assert any("total_latency of GLB is ignored" in warning for warning in unclocked.warnings)
 
 
 @pytest.mark.parametrize(

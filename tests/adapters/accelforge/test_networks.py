@@ -47,7 +47,7 @@ def test_an_einsum_reads_what_another_one_writes(tmp_path: Path) -> None:
     """The copy passes on all words, so Y stays: DRAM neither takes its 48 words nor gives them back, 20 pJ each, and no copy is written."""
     work, arch = written(tmp_path, CHAIN)
     found = tw.fuse_network(work, arch, objective="energy", progress=False)
-    assert found.gain.unknown == () and [each.maker for each in found.residents] == ["Y"] and found.proved
+    assert found.gain.unknown == () and [resident.maker for resident in found.residents] == ["Y"] and found.proved
     assert found.gain.unfused - found.value == pytest.approx(2 * 48 * 10 + 48, rel=1e-9)
     network = tw.load(work, "workload")
     assert [(layer.name, layer.after) for layer in network.layers] == [("Y", ()), ("Z", ("Y",))]
@@ -57,7 +57,7 @@ def test_an_einsum_reads_what_another_one_writes(tmp_path: Path) -> None:
 def test_layers_that_are_picked_keep_their_edges(tmp_path: Path) -> None:
     work, arch = written(tmp_path, CHAIN)
     found = tw.fuse_network([f"{work}/Y", f"{work}/Z"], arch, objective="energy", progress=False)
-    assert [each.maker for each in found.residents] == ["Y"]
+    assert [resident.maker for resident in found.residents] == ["Y"]
 
 
 def test_a_window_reads_the_words_that_exist(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ workload:
     ((layer, tensor, read),) = tw.load(work, "workload").edges
     assert (layer, tensor, read.maker, dict(read.sizes)) == ("Z", "Y", "Y", {"x0": 8})
     found = tw.fuse_network(work, arch, objective="energy", progress=False)
-    assert [each.maker for each in found.residents] == ["Y"]
+    assert [resident.maker for resident in found.residents] == ["Y"]
 
 
 def test_a_sum_with_itself_reads_its_operand_once(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_rates_that_differ_are_told(tmp_path: Path, caplog: pytest.LogCaptureFix
     work, arch = written(tmp_path, CHAIN, writes="1e9")
     report = tw.map(work, arch, objective="energy", progress=False)
     assert report.configuration.architecture.memories[0].shared_bandwidth_words_per_cycle is None
-    assert any("take turns in AccelForge, each at a throughput of its own" in each for each in caplog.messages)
+    assert any("take turns in AccelForge, each at a throughput of its own" in message for message in caplog.messages)
 
 
 @pytest.mark.parametrize(("scale", "bits"), [(2, 16), (0.5, 4)])
@@ -245,7 +245,7 @@ def test_a_free_register_of_one_value_is_the_same_for_wider_values(
     report = tw.map(work, arch, objective="energy", progress=False, uneven=False)
     assert [layer.name for layer in report.layers] == mapped
     if price == "0":
-        register = next(each for each in report.configuration.architecture.memories if each.name == "Register")
+        register = next(memory for memory in report.configuration.architecture.memories if memory.name == "Register")
         assert register.capacity_words == 1 and not register.bits_per_value
         alone = tw.map(f"{work}/Z", arch, objective="energy", progress=False, uneven=False)
         assert report.layers[1].energy_pj == alone.layers[0].energy_pj

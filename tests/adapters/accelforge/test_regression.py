@@ -26,11 +26,11 @@ def test_the_figures_are_accelforges_with_reads_of_sums_that_leave_and_leakage(n
     report, expected = evaluate_group(TIMELOOP, group), FIGURES[name]
     assert report.valid and report.energy_pj is not None
     ours = {
-        (each.level, each.layer, each.tensor.rpartition(".")[2]): (
-            each.reads.total,
-            each.fills.total + each.updates.total,
+        (access.level, access.layer, access.tensor.rpartition(".")[2]): (
+            access.reads.total,
+            access.fills.total + access.updates.total,
         )
-        for each in report.accesses
+        for access in report.accesses
     }
     reading = {each.name: each.read_energy_pj / each.block_words for each in group.architecture.memories}
     drained = 0.0

@@ -172,7 +172,7 @@ def test_unrollings_keep_their_order(folder: Path) -> None:
     paths = write_files(folder, ADAPTER.render(InputSet(problem, architecture, mapping)))
     plain = ADAPTER.parse([path for path in paths if path.name in NAMES])
     assert plain.mapping is not None
-    assert [each.spatial_order for each in plain.mapping.entries] == [None, ("d", "c", "a")]
+    assert [entry.spatial_order for entry in plain.mapping.entries] == [None, ("d", "c", "a")]
 
 
 @given(inputs=suitable())
@@ -215,28 +215,28 @@ def test_damaged_files_are_refused_and_nothing_else(tmp_path_factory: Any, data:
 
 
 def test_an_einsum_its_hardware_and_its_mapping_are_read(sample: Path) -> None:
-    found = parse(sample)
-    assert found.problem and found.architecture and found.mapping and found.constraints is None
-    assert dict(found.problem.dimensions) == {"m": 16, "k": 8, "n": 4}
-    assert {tensor.name: tensor.role for tensor in found.problem.tensors} == {
+    inputs = parse(sample)
+    assert inputs.problem and inputs.architecture and inputs.mapping and inputs.constraints is None
+    assert dict(inputs.problem.dimensions) == {"m": 16, "k": 8, "n": 4}
+    assert {tensor.name: tensor.role for tensor in inputs.problem.tensors} == {
         "X": "input",
         "V": "weight",
         "Y": "output",
     }
-    clusters = {cluster.name: cluster for cluster in found.architecture.clusters}
+    clusters = {cluster.name: cluster for cluster in inputs.architecture.clusters}
     assert list(clusters) == ["MainMemory", "Buffer", "ProcessingElement.reuse_input", "ProcessingElement"]
     assert clusters["Buffer"].fanout.size == 4 and clusters["Buffer"].fanout.multicast
     assert not clusters["Buffer"].fanout.reduction  # it reuses the input, and nothing else
     assert clusters["ProcessingElement.reuse_input"].fanout.reduction
-    memories = {memory.name: memory for memory in found.architecture.memories}
-    assert found.architecture.clock_ghz == 1.0
+    memories = {memory.name: memory for memory in inputs.architecture.memories}
+    assert inputs.architecture.clock_ghz == 1.0
     assert memories["MainMemory"].read_energy_pj == 64.0  # 8 bits of 8 pJ each
     assert memories["MainMemory"].read_bandwidth_words_per_cycle == 4
     assert memories["Buffer"].capacity_words == 1024 and memories["Buffer"].block_words == 2
     assert memories["Buffer"].holds == ("input", "output")
     assert memories["Register"].read_energy_pj == 0 and memories["Register"].capacity_words == 1
-    assert [entry.keep for entry in found.mapping.entries] == [("X", "V", "Y"), ("X", "Y"), None, ("V",), None]
-    report = evaluated(found)
+    assert [entry.keep for entry in inputs.mapping.entries] == [("X", "V", "Y"), ("X", "Y"), None, ("V",), None]
+    report = evaluated(inputs)
     assert report.valid, report.reasons
 
 
@@ -247,11 +247,11 @@ def test_ranges_have_an_older_name(sample: Path) -> None:
 
 
 def test_a_window_is_read_with_its_roles(sample: Path) -> None:
-    found = ADAPTER.parse([sample / NAMES[1] / "Window"])
-    assert found.problem is not None
-    assert dict(found.problem.dimensions) == {"p": 7, "r": 3, "n": 4}
-    assert str(found.problem.tensor("Y").projection[0]) == "2*p + r"
-    assert {tensor.name: tensor.role for tensor in found.problem.tensors} == {
+    inputs = ADAPTER.parse([sample / NAMES[1] / "Window"])
+    assert inputs.problem is not None
+    assert dict(inputs.problem.dimensions) == {"p": 7, "r": 3, "n": 4}
+    assert str(inputs.problem.tensor("Y").projection[0]) == "2*p + r"
+    assert {tensor.name: tensor.role for tensor in inputs.problem.tensors} == {
         "Y": "input",
         "F": "weight",
         "Z": "output",
@@ -259,9 +259,9 @@ def test_a_window_is_read_with_its_roles(sample: Path) -> None:
 
 
 def test_without_a_mapping_the_architecture_constrains(sample: Path) -> None:
-    found = ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"])
-    assert found.constraints is not None
-    (variant,) = found.constraints.variants
+    inputs = ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"])
+    assert inputs.constraints is not None
+    (variant,) = inputs.constraints.variants
     assert {rule.cluster: (rule.only, rule.min_utilization) for rule in variant.spatial} == {
         "Buffer": (("n",), 1.0),
         "ProcessingElement.reuse_input": (("k",), 0.0),

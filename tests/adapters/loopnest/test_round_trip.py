@@ -97,9 +97,9 @@ def test_by_reference(tmp_path: Path) -> None:
     (tmp_path / "nest.txt").write_text(
         "include problem gemm.problem.yaml\ninclude architecture eyeriss # the library's\n"
     )
-    found = LoopNestAdapter().parse([tmp_path / "nest.txt"])
-    assert found.problem is not None and found.problem.name == "gemm64"
-    assert found.architecture is not None and found.architecture.name == "eyeriss"
+    inputs = LoopNestAdapter().parse([tmp_path / "nest.txt"])
+    assert inputs.problem is not None and inputs.problem.name == "gemm64"
+    assert inputs.architecture is not None and inputs.architecture.name == "eyeriss"
 
 
 def test_constraints_are_refused_with_a_reason() -> None:

@@ -42,9 +42,9 @@ def read(folder: Path, **texts: str) -> tw.Architecture:
     for name, text in texts.items():
         files.append(folder / f"{name}.yaml")
         files[-1].write_text(text, encoding="utf-8")
-    found = installed().make(AdapterSpec, "timeloop").parse(files).architecture
-    assert found is not None
-    return found
+    arch = installed().make(AdapterSpec, "timeloop").parse(files).architecture
+    assert arch is not None
+    return arch
 
 
 def test_areas_are_read_by_the_last_part_of_their_names(tmp_path: Path) -> None:
@@ -69,11 +69,11 @@ def test_areas_are_written_and_come_back(name: str, tmp_path: Path) -> None:
     for file, text in files.items():
         if file != "tilewright.yaml":
             (again / file).write_text(text, encoding="utf-8")
-    found = adapter.parse(sorted(again.iterdir())).architecture
+    copy = adapter.parse(sorted(again.iterdir())).architecture
 
-    assert "area: 209046" in files["ART.yaml"] and found is not None
-    areas = [part.area_um2 for part in found.parts if part.area_um2 is not None]  # v4 has levels that only unroll
-    assert areas == [part.area_um2 for part in arch.parts] and found.area_um2 == arch.area_um2
+    assert "area: 209046" in files["ART.yaml"] and copy is not None
+    areas = [part.area_um2 for part in copy.parts if part.area_um2 is not None]  # v4 has levels that only unroll
+    assert areas == [part.area_um2 for part in arch.parts] and copy.area_um2 == arch.area_um2
 
 
 def test_an_odd_area_is_told_with_its_place(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ WIRE = "  - {name: system.wire, actions: [{name: transfer_random, energy: 0.24}]
 
 
 def test_wires_are_as_long_as_the_side_of_what_is_inside(tmp_path: Path) -> None:
-    found = read(tmp_path, arch=ARCH, ert=ERT + WIRE, art=ART)
-    hops = [cluster.fanout.network.energy_per_hop_pj for cluster in found.clusters]
+    inputs = read(tmp_path, arch=ARCH, ert=ERT + WIRE, art=ART)
+    hops = [cluster.fanout.network.energy_per_hop_pj for cluster in inputs.clusters]
     sides = [math.sqrt(209046 + 16 * 783.2) / 1000, math.sqrt(783.2) / 1000]  # in mm
 
     assert hops == pytest.approx([16 * 0.24 * side for side in sides])

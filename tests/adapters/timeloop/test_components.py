@@ -31,8 +31,8 @@ def read(text: str, folder: Path, *named: str) -> InputSet:
 
 
 def test_the_exercises_buffer_by_cacti(tmp_path: Path) -> None:
-    found = read(ARCH, tmp_path, "cacti")
-    arch = found.architecture
+    inputs = read(ARCH, tmp_path, "cacti")
+    arch = inputs.architecture
     assert arch is not None
     dram, buffer, plain, registers = (arch.memories[at] for at in range(4))
 
@@ -41,14 +41,14 @@ def test_the_exercises_buffer_by_cacti(tmp_path: Path) -> None:
     assert plain.read_energy_pj < buffer.read_energy_pj < 1.02 * plain.read_energy_pj
     assert [part.estimates[0].estimator for part in arch.parts] == ["tables", "cacti", "cacti", "tables", "tables"]
     assert arch.compute.energy_per_operation_pj == pytest.approx(1.033, rel=1e-3) and arch.area_um2
-    assert any("DRAM, registers, mac are estimates of tables" in warning for warning in found.warnings)
+    assert any("DRAM, registers, mac are estimates of tables" in warning for warning in inputs.warnings)
 
 
 def test_without_a_name_timeloops_own_table_estimates(tmp_path: Path) -> None:
-    found = read(ARCH, tmp_path)
+    inputs = read(ARCH, tmp_path)
 
-    assert found.architecture is not None and found.architecture.area_um2 is None
-    assert any("Timeloop's estimates" in warning for warning in found.warnings)
+    assert inputs.architecture is not None and inputs.architecture.area_um2 is None
+    assert any("Timeloop's estimates" in warning for warning in inputs.warnings)
 
 
 @pytest.mark.parametrize(

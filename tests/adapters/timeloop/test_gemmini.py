@@ -47,15 +47,15 @@ def mapping(text: str) -> list[dict[str, Any]]:
         head, *loops = part.split()
         level, kept = re.fullmatch(r"(L\d)\[(\w*)\]", head).groups()  # type: ignore[union-attr]
         keep = [TENSORS[each] for each in kept]
-        bypass = [each for each in TENSORS.values() if each not in keep]
+        bypass = [tensor for tensor in TENSORS.values() if tensor not in keep]
         directives.append({"target": LEVELS[level], "type": "bypass", "keep": keep, "bypass": bypass})
-        kinds = {"temporal": [each for each in loops if not each.endswith("X")]}
+        kinds = {"temporal": [loop for loop in loops if not loop.endswith("X")]}
         if level in ("L2", "L1"):
-            kinds["spatial"] = [each.removesuffix("X") for each in loops if each.endswith("X")]
+            kinds["spatial"] = [loop.removesuffix("X") for loop in loops if loop.endswith("X")]
         for kind, some in kinds.items():
             trips = dict.fromkeys("RSPQCKN", 1) | {each[0]: int(each[1:]) for each in some}
             inner = "".join(each[0] for each in reversed(some))
-            order = inner + "".join(each for each in trips if each not in inner)
+            order = inner + "".join(trip for trip in trips if trip not in inner)
             factors = " ".join(f"{name}={count}" for name, count in trips.items())
             directives.append({"target": LEVELS[level], "type": kind, "factors": factors, "permutation": order})
     return directives

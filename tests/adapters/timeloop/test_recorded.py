@@ -45,7 +45,7 @@ def test_every_figure_is_equal_or_in_the_table_with_its_cause(run: Run, tmp_path
 
 def test_what_is_recorded_since_2022_differs_by_windows_alone() -> None:
     for run in runs():
-        causes = {each.causes for each in differences()[run.id]}
+        causes = {difference.causes for difference in differences()[run.id]}
         assert causes <= {"windows"} or run.date < "2022"
 
 
@@ -82,7 +82,7 @@ class OlderWalker(Walker):
 
 @pytest.mark.parametrize(
     "run",
-    [run for run in runs() if any(each.causes == "windows" for each in differences()[run.id])],
+    [run for run in runs() if any(difference.causes == "windows" for difference in differences()[run.id])],
     ids=lambda run: run.id,
 )
 def test_windows_are_credited_as_the_version_of_then_did(run: Run, tmp_path: Path) -> None:

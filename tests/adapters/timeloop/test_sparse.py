@@ -346,8 +346,8 @@ def test_an_energy_table_without_reads_and_writes_leaves_timeloops_estimates() -
 def test_written_energies_name_every_action_and_payload_bits_have_both_spellings() -> None:
     files = ADAPTERS["v3"].render(read(SHAPE, HARDWARE, SPARSE))
     tables = parse_document(files["ERT.yaml"], source="ERT.yaml").data["ERT"]["tables"]
-    assert {each["name"] for each in tables[1]["actions"]} >= {names[0] for names in ACTIONS.values()}
-    assert [each["name"] for each in tables[2]["actions"]] == ["mac_random", "mac_gated", "mac_skipped"]
+    assert {table["name"] for table in tables[1]["actions"]} >= {names[0] for names in ACTIONS.values()}
+    assert [table["name"] for table in tables[2]["actions"]] == ["mac_random", "mac_gated", "mac_skipped"]
     assert "payload-word-bits: 4" in files["sparse.yaml"] and "payload_word_bits: 4" in files["sparse.yaml"]
     assert "condition-on" in files["sparse.yaml"] and "hypergeometric" in files["problem.yaml"]
 
@@ -512,7 +512,7 @@ def test_a_width_of_version_2_is_that_of_a_cluster(tmp_path: Path) -> None:
     at = version_2(runs()[PLAIN_2].report)
     inside = at[at.index("=== BackingStorage") :]
     energies = re.findall(r"        Energy \(total\) +: [\d.]+ pJ", inside)[:3]
-    printed = tuple((each, re.sub(r"[\d.]+ pJ", "0.00 pJ", each)) for each in energies)
+    printed = tuple((energy, re.sub(r"[\d.]+ pJ", "0.00 pJ", energy)) for energy in energies)
     size = "Cluster size                    : "
     wide = (inside[: inside.index(size)] + size + "1", inside[: inside.index(size)] + size + "4")
     found = compared_with_version_2(PLAIN_2, tmp_path, wide, *printed)

@@ -54,10 +54,10 @@ def there_and_back(inputs: InputSet, folder: Path) -> InputSet:
 @pytest.mark.parametrize(("figure", "elements"), [("5", 8), ("7", 18), ("9a", 256), ("9b", 1024)])
 def test_figures_use_the_elements_the_paper_says(tilewright: Command, figure: str, elements: int) -> None:
     file = EXAMPLE_FILES / f"union_figure_{figure}.yaml"
-    found = UnionAdapter().parse([file])
-    assert found.problem is not None and found.architecture is not None and found.mapping is not None
-    assert legality(found.problem, found.architecture, found.mapping).reasons == ()
-    assert math.prod(trips for _, spatial in found.mapping.factors() for trips in spatial.values()) == elements
+    inputs = UnionAdapter().parse([file])
+    assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
+    assert legality(inputs.problem, inputs.architecture, inputs.mapping).reasons == ()
+    assert math.prod(trips for _, spatial in inputs.mapping.factors() for trips in spatial.values()) == elements
     ran = tilewright("evaluate", "--from", "union", file, "--model", "timeloop", "--model", "maestro", "--json")
     assert ran.code == 0, ran.err
     timeloop, maestro = ran.data["results"]
@@ -69,12 +69,12 @@ def test_figures_use_the_elements_the_paper_says(tilewright: Command, figure: st
 
 
 def test_figure_7_is_the_partition_it_is_named_after() -> None:
-    found = UnionAdapter().parse([EXAMPLE_FILES / "union_figure_7.yaml"])
-    assert found.mapping is not None
-    unrolled = [{name for name, trips in spatial.items() if trips > 1} for _, spatial in found.mapping.factors()]
+    inputs = UnionAdapter().parse([EXAMPLE_FILES / "union_figure_7.yaml"])
+    assert inputs.mapping is not None
+    unrolled = [{name for name, trips in spatial.items() if trips > 1} for _, spatial in inputs.mapping.factors()]
     assert unrolled == [set(), {"K"}, {"R"}, {"S"}, set()]
-    assert [loop.dimension for loop in found.mapping.loops() if not loop.spatial] == ["P", "Q", "K"]
-    assert "Y as P" in found.warnings[0]
+    assert [loop.dimension for loop in inputs.mapping.loops() if not loop.spatial] == ["P", "Q", "K"]
+    assert "Y as P" in inputs.warnings[0]
 
 
 RULES = EXAMPLE_FILES / "union_rules"
@@ -109,11 +109,11 @@ def test_each_rule_of_the_paper_has_an_example(tilewright: Command, name: str, t
 
 def test_rows_and_filter_rows_change_together_at_any_stride() -> None:
     """Seven rows of the input make three of the output at stride 2. A tile of three rows makes one, from one filter row each."""
-    found = UnionAdapter().parse([RULES / "together_stride_2.yaml"])
-    assert found.problem is not None and found.mapping is not None
-    assert dict(found.problem.dimensions) == {"N": 1, "K": 4, "C": 1, "P": 3, "Q": 3, "R": 3, "S": 3}
-    assert [str(rank) for rank in found.problem.tensor("Inputs").projection] == ["N", "C", "2*P + R", "2*Q + S"]
-    unrolled = [{name for name, trips in spatial.items() if trips > 1} for _, spatial in found.mapping.factors()]
+    inputs = UnionAdapter().parse([RULES / "together_stride_2.yaml"])
+    assert inputs.problem is not None and inputs.mapping is not None
+    assert dict(inputs.problem.dimensions) == {"N": 1, "K": 4, "C": 1, "P": 3, "Q": 3, "R": 3, "S": 3}
+    assert [str(rank) for rank in inputs.problem.tensor("Inputs").projection] == ["N", "C", "2*P + R", "2*Q + S"]
+    unrolled = [{name for name, trips in spatial.items() if trips > 1} for _, spatial in inputs.mapping.factors()]
     assert unrolled == [set(), {"K"}, {"R"}, {"S"}, set()]
 
 

@@ -62,7 +62,7 @@ def test_sums_that_stay_are_finished_further_out(outside: list[tuple[str, int]],
     energies = {"read_energy_pj": 1, "write_energy_pj": 1, "word_bits": 8}
     near = {"name": "near", "holds": ["output"], **energies, "bits_per_value": {"output": 24}}
     memories = [{"name": "far", **energies}, near]
-    clusters = [{"name": each["name"], "memories": [each]} for each in memories]
+    clusters = [{"name": memory["name"], "memories": [memory]} for memory in memories]
     architecture = tw.load(
         {"kind": "architecture", "name": "two", "clusters": clusters, "compute": {"energy_per_operation_pj": 1}},
         kind="architecture",

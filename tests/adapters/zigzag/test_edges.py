@@ -21,7 +21,7 @@ LAYER = """- id: {id}
 
 def workload(folder: Path, *sources: str) -> Path:
     path = folder / "workload.yaml"
-    path.write_text("".join(LAYER.format(id=at, name="abc"[at], sources=each) for at, each in enumerate(sources)))
+    path.write_text("".join(LAYER.format(id=at, name="abc"[at], sources=source) for at, source in enumerate(sources)))
     return path
 
 

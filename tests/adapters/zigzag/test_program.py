@@ -180,8 +180,8 @@ def test_what_its_searches_find_costs_the_same() -> None:
         energies.append(abs(report.energy_pj / run["energy_pj"] - 1))
         cycles.append(abs(report.cycles / run["cycles"] - 1))
     assert len(energies) == 149
-    assert [sum(each <= most for each in energies) for most in (0.0001, 0.001)] == [118, 149]
-    assert [sum(each <= most for each in cycles) for most in (0, 0.01, 0.05)] == [124, 149, 149]
+    assert [sum(energy <= most for energy in energies) for most in (0.0001, 0.001)] == [118, 149]
+    assert [sum(cycle <= most for cycle in cycles) for most in (0, 0.01, 0.05)] == [124, 149, 149]
 
 
 def _agree(ours: float | None, theirs: float, lost: float) -> None:

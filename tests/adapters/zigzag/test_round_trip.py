@@ -178,34 +178,34 @@ def test_damaged_files_are_refused_and_nothing_else(folder: Path, data: st.DataO
 
 
 def test_a_layer_and_its_mapping_are_read(sample: Path) -> None:
-    found = parse(sample)
-    assert found.problem and found.architecture and found.mapping and found.constraints is None
-    assert dict(found.problem.dimensions) == {"B": 1, "K": 16, "C": 8, "OY": 4, "FY": 3}
-    assert [str(rank) for rank in found.problem.tensor("I").projection][2] == "2*OY + FY"
-    clusters = [cluster.name for cluster in found.architecture.clusters]
+    inputs = parse(sample)
+    assert inputs.problem and inputs.architecture and inputs.mapping and inputs.constraints is None
+    assert dict(inputs.problem.dimensions) == {"B": 1, "K": 16, "C": 8, "OY": 4, "FY": 3}
+    assert [str(rank) for rank in inputs.problem.tensor("I").projection][2] == "2*OY + FY"
+    clusters = [cluster.name for cluster in inputs.architecture.clusters]
     assert clusters == ["dram", "buffer", "sum_register", "weight_register"]
-    assert found.architecture.compute_instances == 32
-    memories = {memory.name: memory for memory in found.architecture.memories}
+    assert inputs.architecture.compute_instances == 32
+    memories = {memory.name: memory for memory in inputs.architecture.memories}
     assert memories["buffer"].capacity_words == 256 and memories["buffer"].block_words == 2
     assert memories["buffer"].read_energy_pj == pytest.approx(4 * 16 / 64)
     assert memories["buffer"].read_bandwidth_words_per_cycle == 8
     assert memories["sum_register"].holds == ("output",)
     # innermost first in the file: OY, FY, C, K; the register keeps four sums, so all of OY, FY and C
-    steps = [(loop.dimension, loop.trips) for loop in found.mapping.loops() if not loop.spatial]
+    steps = [(loop.dimension, loop.trips) for loop in inputs.mapping.loops() if not loop.spatial]
     assert steps == [("K", 2), ("C", 2), ("FY", 3), ("OY", 4)]
-    assert any("does not fix the loops of K" in warning for warning in found.warnings)
-    assert evaluated(found).valid
+    assert any("does not fix the loops of K" in warning for warning in inputs.warnings)
+    assert evaluated(inputs).valid
 
 
 def test_a_mapping_without_an_order_gives_constraints(sample: Path) -> None:
-    found = parse(sample, "Layer1")
-    assert found.mapping is None and found.constraints is not None
+    inputs = parse(sample, "Layer1")
+    assert inputs.mapping is None and inputs.constraints is not None
     unrolled = [
         {name: (each.min, each.max) for rule in variant.spatial for name, each in rule.factors.items()}
-        for variant in found.constraints.variants
+        for variant in inputs.constraints.variants
     ]
     assert unrolled == [{"C": (4, 4), "K": (8, 8)}]
-    assert any("read as constraints" in warning for warning in found.warnings)
+    assert any("read as constraints" in warning for warning in inputs.warnings)
     # and without a layer, what the mapping fixes all the same
     alone = ADAPTER.parse([sample / NAMES[0], sample / NAMES[2]])
     assert alone.problem is None and alone.constraints is not None
@@ -247,8 +247,8 @@ def test_layers_of_different_precisions_share_one_architecture(tilewright: Comma
 def test_an_operand_of_no_bits_is_no_other_precision(sample: Path) -> None:
     text = (sample / NAMES[1]).read_text()
     (sample / NAMES[1]).write_text("W: 0, I".join(text.rsplit("W: 8, I", 1)))
-    found = parse(sample, "Layer1")
-    assert found.problem is not None and found.problem.tensor_names == ("I", "W", "O")
+    inputs = parse(sample, "Layer1")
+    assert inputs.problem is not None and inputs.problem.tensor_names == ("I", "W", "O")
 
 
 def test_the_files_are_evaluated_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
@@ -282,15 +282,15 @@ def test_files_of_before_2025_are_read(sample: Path) -> None:
 def test_memories_that_do_not_nest_are_copied_with_a_warning(sample: Path) -> None:
     plain = parse(sample).architecture
     edit(sample / NAMES[0], "served_dimensions: []", "served_dimensions: [D2]")
-    found = parse(sample)
-    assert found.architecture is not None and plain is not None
+    inputs = parse(sample)
+    assert inputs.architecture is not None and plain is not None
     whole, copy = (
-        next(each for each in architecture.memories if each.name == "weight_register")
-        for architecture in (plain, found.architecture)
+        next(memory for memory in architecture.memories if memory.name == "weight_register")
+        for architecture in (plain, inputs.architecture)
     )
     assert copy.read_energy_pj == whole.read_energy_pj / 8 and copy.write_energy_pj == whole.write_energy_pj / 8
     assert any(
-        "weight_register is shared along D2" in warning and "8 instances" in warning for warning in found.warnings
+        "weight_register is shared along D2" in warning and "8 instances" in warning for warning in inputs.warnings
     )
 
 
@@ -345,17 +345,17 @@ def test_files_of_streams_cores_are_read(sample: Path) -> None:
 
 def test_a_mapping_may_leave_all_to_a_search(sample: Path) -> None:
     (sample / NAMES[2]).write_text("- {name: default, core_allocation: [1]}\n")
-    found = parse(sample)
+    inputs = parse(sample)
 
-    assert found.mapping is None and any("temporal_ordering is incomplete" in each for each in found.warnings)
-    assert found.constraints is None or not any(rule.spatial for rule in found.constraints.variants)
+    assert inputs.mapping is None and any("temporal_ordering is incomplete" in warning for warning in inputs.warnings)
+    assert inputs.constraints is None or not any(rule.spatial for rule in inputs.constraints.variants)
 
 
 def test_a_part_of_an_order_is_left_to_the_report(sample: Path) -> None:
     (sample / NAMES[2]).write_text("- {name: default, temporal_ordering: [[C, 2]]}\n")
-    found = parse(sample)
-    assert found.mapping is None and found.constraints is not None
-    (rule,) = found.constraints.variants[0].unsearched
+    inputs = parse(sample)
+    assert inputs.mapping is None and inputs.constraints is not None
+    (rule,) = inputs.constraints.variants[0].unsearched
     assert rule.name == "temporal_ordering" and rule.why == "the order C 2, which leaves loops open"
     assert rule.where.endswith(f"{NAMES[2]}:1:1") and not rule.missing
 

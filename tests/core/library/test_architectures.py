@@ -125,12 +125,12 @@ def test_hardware_is_factorflows(variant: str) -> None:
 def test_cosas_baseline_is_what_its_schedules_were_recorded_for() -> None:
     def figures(architecture: Any) -> list[Any]:
         fields = {"capacity_words", "word_bits", "holds", "read_energy_pj", "read_bandwidth_words_per_cycle"}
-        return [(each.name, each.model_dump(include=fields)) for each in architecture.memories]
+        return [(memory.name, memory.model_dump(include=fields)) for memory in architecture.memories]
 
     assert figures(library.architecture("cosa_simba")) == figures(COSA)
     assert library.architecture("cosa_simba").compute_instances == COSA.compute_instances
     baseline, large = (
-        {each.name: each.capacity_words or 0 for each in library.architecture(name).memories}
+        {memory.name: memory.capacity_words or 0 for memory in library.architecture(name).memories}
         for name in ("cosa_simba", "cosa_simba_large_buffers")
     )
     assert {name: large[name] // words for name, words in baseline.items() if words} == {

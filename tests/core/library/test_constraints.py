@@ -119,7 +119,7 @@ def test_rules_for_convolutions_products_and_others(arch: str, name: str) -> Non
         assert found.shape(architecture).compute_instances == architecture.compute_instances
         assert found.shape(architecture).clusters[1].fanout.size == found.aspect["C3"]
     else:
-        assert all(isinstance(each, Variant) for each in rules.values())
+        assert all(isinstance(rule, Variant) for rule in rules.values())
         assert rules[CONV.name] != rules[GEMM.name]
         # positions of a transposed convolution are those of its input, so two threads would add to one output
         assert (rules[CONV.name] == rules[transposed.name]) == (name != "thread_blocks")
@@ -142,7 +142,7 @@ def all_in_dram(problem: Problem, architecture: Architecture) -> Mapping:
     for index, entry in enumerate(Skeleton.for_architecture(architecture).entries):
         cluster = architecture.cluster(entry.target)
         memories = [memory for memory in cluster.memories if memory.name in entry.memories]
-        held = tuple(each.name for each in problem.tensors if any(memory.may_hold(each) for memory in memories))
+        held = tuple(tensor.name for tensor in problem.tensors if any(memory.may_hold(tensor) for memory in memories))
         sizes = ones if index else whole
         entries.append(
             Entry(

@@ -76,8 +76,8 @@ def test_a_storage_rule_fixes_the_order() -> None:
     assert Constraints.model_validate(Constraints.model_validate(ORDERED).model_dump()) == Constraints.model_validate(
         ORDERED
     )
-    found = tw.map(GEMM, "eyeriss", constraints=ORDERED).layers[0]
-    assert found.result is not None and found.result.proved == "yes"
+    layer = tw.map(GEMM, "eyeriss", constraints=ORDERED).layers[0]
+    assert layer.result is not None and layer.result.proved == "yes"
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_a_rule_between_the_entries_is_not_counted() -> None:
 
 
 def test_models_of_even_mappings_are_refused_by_name() -> None:
-    found = tw.map("nk,km->nm; n=4 k=4 m=4", "union_edge", mapper="timeloop_random", model="maestro", uneven=True)
-    (layer,) = found.layers
+    report = tw.map("nk,km->nm; n=4 k=4 m=4", "union_edge", mapper="timeloop_random", model="maestro", uneven=True)
+    (layer,) = report.layers
     assert isinstance(layer.error, NotConformableError) and layer.error.reasons[0].code == "uneven"
 
 
@@ -135,8 +135,8 @@ def test_an_uneven_search_is_never_worse_than_the_even_one_with_a_proof(mapper: 
 
 
 def test_fewer_evaluations_than_arrangements_are_spent_one_by_one() -> None:
-    found = tw.map(GEMM, "eyeriss", mapper="timeloop_random", uneven=True, evaluations=3, cache=False).layers[0]
-    assert found.result is not None and (found.result.evaluated, found.result.stop) == (3, "evaluations")
+    layer = tw.map(GEMM, "eyeriss", mapper="timeloop_random", uneven=True, evaluations=3, cache=False).layers[0]
+    assert layer.result is not None and (layer.result.evaluated, layer.result.stop) == (3, "evaluations")
 
 
 @pytest.mark.parametrize(
@@ -164,14 +164,14 @@ def test_words_pass_the_network_of_a_cluster_once() -> None:
     data["entries"][at:at] = [{"target": name, "keep": []}]
     reports = [tw.evaluate(each, problem, wired).reports[0] for each in (even, Mapping.model_validate(data))]
     assert reports[0].energy_pj == reports[1].energy_pj
-    assert sum(each.energy_pj for each in reports[1].networks if each.name == name) > 0
+    assert sum(network.energy_pj for network in reports[1].networks if network.name == name) > 0
 
 
 @pytest.mark.exhaustive
 def test_proofs_over_all_arrangements_equal_the_enumerations() -> None:
     verdicts = [check_uneven(draw(seed), 3_000) for seed in range(150)]
-    assert not [each.wrong for each in verdicts if each.wrong]
-    assert sum(each.status == "proved" for each in verdicts) >= 10
+    assert not [verdict.wrong for verdict in verdicts if verdict.wrong]
+    assert sum(verdict.status == "proved" for verdict in verdicts) >= 10
 
 
 def test_every_arrangement_is_a_map_space() -> None:

@@ -53,8 +53,8 @@ def test_words_that_a_keeper_fetches_are_those_that_its_tile_before_lacked(seed:
             loops = [each for each in use.path.mapping.loops() if each.entry <= entry]
             all_tiles = tiles(use, loops, dict(entries[entry].temporal_tile_sizes))
             visit = 1
-            for each in loops:
-                visit *= each.trips if each.entry >= cut else 1
+            for loop in loops:
+                visit *= loop.trips if loop.entry >= cut else 1
             fetched = sum(
                 len(tile - all_tiles[number - 1]) if number % visit else len(tile)
                 for number, tile in enumerate(all_tiles)
@@ -68,4 +68,4 @@ def test_words_that_a_keeper_fetches_are_those_that_its_tile_before_lacked(seed:
 
 def test_random_groups_have_padded_operands() -> None:
     groups = [random_group(seed, forms=WINDOWS, levels=(1,), padding=1) for seed in range(20)]
-    assert any(uses(each) for each in groups if group_legality(each))
+    assert any(uses(group) for group in groups if group_legality(group))

@@ -78,7 +78,7 @@ def in_a_child(built: object) -> Any:
 
 
 def names(registry: Registry) -> list[str]:
-    return [each.long_name for each in registry.registrations]
+    return [registration.long_name for registration in registry.registrations]
 
 
 def test_built_ins_come_through_the_same_door() -> None:
@@ -409,9 +409,9 @@ def test_a_default_is_declared_and_built_in_ones_come_first() -> None:
 
 def test_core_names_no_plugin() -> None:
     # the name of the program, and a key of spaces
-    names = {each.spec.name for each in installed().registrations} - {"tilewright", "tables"}
+    names = {registration.spec.name for registration in installed().registrations} - {"tilewright", "tables"}
     files = [path for path in (ROOT / "core/tilewright").rglob("*.py") if "testing" not in path.parts]
     for path in files:
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        assert not names & {str(each.value) for each in nodes if isinstance(each, ast.Constant)}, path
+        assert not names & {str(node.value) for node in nodes if isinstance(node, ast.Constant)}, path
     assert len(files) > 100

@@ -27,24 +27,24 @@ def test_loops_tiles_and_tensors_are_those_of_the_mapping(triple: Triple) -> Non
     tiles = [(memory.name, tile) for memory in memories for tile in memory.tiles]
 
     assert [text for level in levels for text in level.loops] == [
-        f"for {each.dimension} in {each.trips}" for each in loops if not each.spatial
+        f"for {loop.dimension} in {loop.trips}" for loop in loops if not loop.spatial
     ]
-    assert sum(len(level.unrolled) for level in levels) == sum(each.spatial for each in loops)
+    assert sum(len(level.unrolled) for level in levels) == sum(loop.spatial for loop in loops)
     assert len(tiles) == sum(len(entry.keep or ()) for entry in mapping.entries)
     assert {memory.name for memory in memories} == {memory.name for memory in architecture.memories}
     for _, tile in tiles:
         others = {
             dimension for dimension in problem.dimensions if dimension not in problem.tensor(tile.tensor).dimensions
         }
-        assert {each.split()[0] for each in tile.loops} <= others and tile.steps <= math.prod(
+        assert {loop.split()[0] for loop in tile.loops} <= others and tile.steps <= math.prod(
             problem.dimensions[each] for each in others
         )
     for memory in memories:
         kept = {tile.tensor for name, tile in tiles if name == memory.name}
         able = {
-            each.name
-            for each in problem.tensors
-            if next(m for m in architecture.memories if m.name == memory.name).may_hold(each)
+            tensor.name
+            for tensor in problem.tensors
+            if next(m for m in architecture.memories if m.name == memory.name).may_hold(tensor)
         }
         assert kept & set(memory.bypassed) == set() and kept | set(memory.bypassed) == able
 

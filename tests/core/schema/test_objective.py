@@ -88,8 +88,8 @@ def test_models_store_the_name() -> None:
 
 def test_one_module_and_two_texts_name_ed2p() -> None:
     """So a further objective needs no other change in the product; `e2dp` needs none at all."""
-    files = (each for name in ("core", "plugins", "adapters") for each in (ROOT / name).rglob("*.py"))
-    naming = {each.name for each in files if "__pycache__" not in each.parts and "ed2p" in each.read_text().lower()}
+    files = (path for name in ("core", "plugins", "adapters") for path in (ROOT / name).rglob("*.py"))
+    naming = {file.name for file in files if "__pycache__" not in file.parts and "ed2p" in file.read_text().lower()}
     assert naming == {"objective.py", "settings.py", "fusion.py"}
 
 

@@ -25,10 +25,10 @@ WORKLOAD = Workload(
 
 
 def test_an_origin_is_told_in_the_words_of_its_file() -> None:
-    assert [str(each) for each in ORIGINS.values()] == [
+    assert [str(origin) for origin in ORIGINS.values()] == [
         "/m/fc, output a, net.onnx", "m_fc, net.onnx", "net.mlir:7:12", "fc, output b", "fc, output c", "None"
     ]  # fmt: skip
-    assert [each.short for each in ORIGINS.values() if each] == ["/m/fc", "m_fc", "net.mlir:7:12", "fc", "fc"]
+    assert [origin.short for origin in ORIGINS.values() if origin] == ["/m/fc", "m_fc", "net.mlir:7:12", "fc", "fc"]
     assert Workload.from_yaml(WORKLOAD.to_yaml()) == WORKLOAD
 
 
@@ -55,4 +55,4 @@ def test_equal_layers_keep_their_origins() -> None:
     (distinct,) = WORKLOAD.distinct()
     assert distinct.origin == ORIGINS["m_fc_2"] and set(distinct.origins) == set(ORIGINS) - {"made"}
     assert distinct.origins_data()["dot_7"] == {"file": "net.mlir", "line": 7, "column": 12}
-    assert [each.origin for each in Workload.together([WORKLOAD], [2]).layers] == list(ORIGINS.values())
+    assert [layer.origin for layer in Workload.together([WORKLOAD], [2]).layers] == list(ORIGINS.values())

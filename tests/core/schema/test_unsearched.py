@@ -93,35 +93,35 @@ def constraints(joint: dict[str, Any]) -> Constraints:
 @pytest.mark.parametrize(("share", "passed"), [(0.25, True), (1.0, None)])
 def test_report_json_certificate_and_its_check_say_so(share: float, passed: bool | None) -> None:
     joint = {"min_utilization": share} | ({} if passed else {"factors": {"k": 3}})
-    found = tw.map(EINSUM, ARCHITECTURE, constraints=constraints(joint), objective="energy", cache=False)
-    (layer,) = found.data()["layers"]
+    report = tw.map(EINSUM, ARCHITECTURE, constraints=constraints(joint), objective="energy", cache=False)
+    (layer,) = report.data()["layers"]
     assert [each["satisfied"] for each in layer["unsearched"]] == [bool(passed)]
     claim = (
         "so it is optimal under all of its rules, too" if passed else "optimal in a space wider than that of rules.yaml"
     )
-    certificate = found.certificate("einsum")
-    assert certificate is not None and claim in str(certificate) and claim in str(found)
-    assert found._proofs == {"einsum": "yes" if passed else "yes, wider"}
+    certificate = report.certificate("einsum")
+    assert certificate is not None and claim in str(certificate) and claim in str(report)
+    assert report._proofs == {"einsum": "yes" if passed else "yes, wider"}
     assert type(certificate).from_yaml(certificate.to_yaml()) == certificate
     verified = tw.verify_certificate(certificate, samples=10, limit=0)
-    assert verified.right and {each.name: each.passed for each in verified.checks}["rules"] is passed
+    assert verified.right and {check.name: check.passed for check in verified.checks}["rules"] is passed
     assert claim in str(verified)
 
 
 def test_rules_that_are_all_searched_leave_documents_as_they_were() -> None:
     assert "unsearched" not in Variant().model_dump(mode="json")
-    found = tw.map(
+    report = tw.map(
         EINSUM, ARCHITECTURE, constraints=Constraints(name="none"), mapper="random", evaluations=10, cache=False
     )
-    assert found.data()["layers"][0]["unsearched"] == [] and "wider" not in str(found)
+    assert report.data()["layers"][0]["unsearched"] == [] and "wider" not in str(report)
 
 
 def test_a_search_of_the_same_space_is_found_in_the_cache_whatever_is_not_searched(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"mapper": "random", "evaluations": 10, "cache": tmp_path}
     for number, share in enumerate((0.25, 1.0)):
-        found = tw.map(EINSUM, ARCHITECTURE, constraints=constraints({"min_utilization": share}), **settings)
-        assert found["einsum"].cached == (number > 0)
-        assert found.unsearched(found["einsum"])[0].rule.joint == rule({"min_utilization": share}).joint
+        report = tw.map(EINSUM, ARCHITECTURE, constraints=constraints({"min_utilization": share}), **settings)
+        assert report["einsum"].cached == (number > 0)
+        assert report.unsearched(report["einsum"])[0].rule.joint == rule({"min_utilization": share}).joint
 
 
 def test_other_reports_name_the_rules_without_a_mapping() -> None:

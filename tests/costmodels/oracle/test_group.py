@@ -64,7 +64,7 @@ def test_counts_and_peaks_are_those_of_an_independent_execution(name: str) -> No
     assert GroupMapping.from_yaml(group.to_yaml()) == group
     assert GroupMapping.from_yaml(group.to_json()) == group
     report = ORACLE.explain_group(group)
-    memories = {each.name: each for each in group.architecture.memories}
+    memories = {memory.name: memory for memory in group.architecture.memories}
     words = {
         (memory, layer, tensor.rpartition(".")[2]): tuple(
             count * memories[memory].words_of(group.paths[str(layer)].problem.tensor(tensor.rpartition(".")[2]))
@@ -74,7 +74,7 @@ def test_counts_and_peaks_are_those_of_an_independent_execution(name: str) -> No
         if any(counts)
     }
     assert words == {tuple(each[:3]): tuple(each[3:]) for each in RECORDED[name]["accesses"]}
-    assert RECORDED[name]["peaks"].items() <= {each.name: each.used_words for each in report.levels}.items()
+    assert RECORDED[name]["peaks"].items() <= {level.name: level.used_words for level in report.levels}.items()
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_counts_and_peaks_are_those_of_an_independent_execution(name: str) -> No
 def test_groups_that_cannot_be_executed_are_refused_with_a_code(name: str, code: str) -> None:
     report = ORACLE.explain_group(read(name))
     assert not report.valid and report.energy_pj is None
-    assert [each.code for each in report.reasons] == [code]
+    assert [reason.code for reason in report.reasons] == [code]
 
 
 def test_a_tensor_that_two_memories_of_a_cluster_may_hold_is_refused_with_a_code() -> None:
     group = read("siblings_fused_m")
     open_to_all = group.architecture.with_memories(lambda each: each.model_copy(update={"holds": None}))
     report = ORACLE.explain_group(group.model_copy(update={"architecture": open_to_all}))
-    assert {each.code for each in report.reasons} == {"keep"}
+    assert {reason.code for reason in report.reasons} == {"keep"}
 
 
 def test_accelforges_rows_of_different_sizes_share_no_loop(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_fused_branch_counts_as_a_layer_of_its_tile_at_every_visit(data: st.Da
             {
                 "entries": [
                     {"target": "DRAM", "keep": list(tile.tensor_names), "temporal_tile_sizes": dict(tile.dimensions)},
-                    *(each.model_dump(mode="json") for each in part.entries),
+                    *(entry.model_dump(mode="json") for entry in part.entries),
                 ]
             }
         )
@@ -195,7 +195,7 @@ def test_a_reader_before_its_maker_is_refused(data: st.DataObject) -> None:
     group, _ = data.draw(chains(fused=True))
     tree = group.tree.model_copy(update={"branches": group.tree.branches[::-1]})
     report = ORACLE.explain_group(group.model_copy(update={"tree": tree}))
-    assert {each.code for each in report.reasons} == {"unfinished"}
+    assert {reason.code for reason in report.reasons} == {"unfinished"}
 
 
 @scaled(1)
@@ -208,7 +208,7 @@ def test_a_group_of_one_layer_is_its_mapping(data: st.DataObject) -> None:
     assert GroupMapping.from_yaml(group.to_yaml()) == group
     alone = ORACLE.bind(problem, architecture).explain(mapping)
     report = ORACLE.explain_group(group)
-    if alone.valid and {each.code for each in report.reasons} == {"home"}:
+    if alone.valid and {reason.code for reason in report.reasons} == {"home"}:
         assert backing_warnings(problem, mapping)  # a tile of a tensor that is nowhere as a whole
         return
     assert report.valid == alone.valid

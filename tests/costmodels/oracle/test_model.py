@@ -170,10 +170,10 @@ def test_first_fills_are_the_first_writes_of_outputs(case: Case) -> None:
     """`timeloop` and `oracle` agree about them, and everything else stays."""
     problem, architecture, mapping = case
     options = TimeloopOptions(link_transfers=False, first_fills=True)
-    found = TimeloopModel(options).bind(problem, architecture).explain(mapping)
+    report = TimeloopModel(options).bind(problem, architecture).explain(mapping)
     really = OracleModel(OracleOptions(first_fills=True)).bind(problem, architecture).explain(mapping)
     for tensor in problem.tensors:
-        with_fills, without = counts(found, tensor.name), counts(timeloop(case), tensor.name)
+        with_fills, without = counts(report, tensor.name), counts(timeloop(case), tensor.name)
         if is_plain(tensor):
             assert with_fills == counts(really, tensor.name)
         outermost = next(iter(without))
@@ -213,8 +213,8 @@ def test_blocks_are_why_energies_differ_where_all_counts_are_timeloops(case: Cas
     blocked = problem, architecture, mapping
     found, really = timeloop(blocked), oracle(blocked)
     assert not differences(*blocked, really, found, ())
-    for each in cost_differences(problem, architecture, really, found, ()):
-        assert "blocks" in {cause.code for cause in each.causes}
+    for difference in cost_differences(problem, architecture, really, found, ()):
+        assert "blocks" in {cause.code for cause in difference.causes}
 
 
 def test_the_mean_over_instances_is_rounded_up_to_blocks() -> None:
@@ -299,11 +299,11 @@ def test_timeloop_never_counts_less_where_one_loop_moves_a_coordinate(case: Case
 @given(convolutions() | cases(), st.booleans())
 def test_every_difference_has_a_cause(case: Case, links: bool) -> None:
     problem, architecture, mapping = case
-    found = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture).explain(mapping)
-    for each in differences(problem, architecture, mapping, oracle(case), found, OF_TIMELOOP):
-        assert each.causes, each
-        if not links and is_plain(problem.tensor(each.tensor)):
-            pytest.fail(f"two tiles are equal or disjoint, and yet {each}")
+    report = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture).explain(mapping)
+    for difference in differences(problem, architecture, mapping, oracle(case), report, OF_TIMELOOP):
+        assert difference.causes, difference
+        if not links and is_plain(problem.tensor(difference.tensor)):
+            pytest.fail(f"two tiles are equal or disjoint, and yet {difference}")
 
 
 LINE = """

@@ -27,7 +27,7 @@ TIMELOOP, ORACLE = build_model("timeloop", {"link_transfers": False}), build_mod
 def split_energy(report: Report) -> tuple[float, float]:
     """Return the energy without leakage, and the leakage."""
     assert report.energy_pj is not None
-    leakage = math.fsum(each.leakage_pj for each in report.levels)
+    leakage = math.fsum(level.leakage_pj for level in report.levels)
     return report.energy_pj - leakage, leakage
 
 
@@ -40,15 +40,15 @@ def read(name: str) -> GroupMapping:
 @pytest.mark.parametrize("name", RECORDED)
 def test_counts_and_peaks_are_those_of_an_independent_execution(name: str) -> None:
     group = read(name)
-    report, memories = evaluate_group(TIMELOOP, group), {each.name: each for each in group.architecture.memories}
+    report, memories = evaluate_group(TIMELOOP, group), {memory.name: memory for memory in group.architecture.memories}
     words = []
-    for each in report.accesses:
-        own = each.tensor.rpartition(".")[2]
-        width = memories[each.level].words_of(group.paths[str(each.layer)].problem.tensor(own))
-        reads, writes = each.reads.total * width, (each.fills.total + each.updates.total) * width
-        words += [[each.level, each.layer, own, reads, writes]] if reads or writes else []
+    for access in report.accesses:
+        own = access.tensor.rpartition(".")[2]
+        width = memories[access.level].words_of(group.paths[str(access.layer)].problem.tensor(own))
+        reads, writes = access.reads.total * width, (access.fills.total + access.updates.total) * width
+        words += [[access.level, access.layer, own, reads, writes]] if reads or writes else []
     assert sorted(words) == sorted(RECORDED[name]["accesses"])
-    assert RECORDED[name]["peaks"].items() <= {each.name: each.used_words for each in report.levels}.items()
+    assert RECORDED[name]["peaks"].items() <= {level.name: level.used_words for level in report.levels}.items()
 
 
 def test_padding_along_short_or_empty_tiles_is_refused_with_a_code() -> None:
@@ -64,7 +64,7 @@ def test_padding_along_short_or_empty_tiles_is_refused_with_a_code() -> None:
         ]
         group = GroupMapping.model_validate(data)
         report = evaluate_group(TIMELOOP, group)
-        assert [each.code for each in report.reasons] == ["padding"] and words in report.reasons[0].message
+        assert [reason.code for reason in report.reasons] == ["padding"] and words in report.reasons[0].message
         assert evaluate_group(ORACLE, group).valid
 
 
@@ -125,7 +125,7 @@ def test_a_group_of_one_layer_is_its_mapping(data: st.DataObject) -> None:
     assert TIMELOOP.model is not None
     alone = TIMELOOP.model.bind(problem, architecture).explain(mapping)
     report = evaluate_group(TIMELOOP, GroupMapping.of(problem, architecture, mapping))
-    if {each.code for each in report.reasons} == {"home"}:
+    if {reason.code for reason in report.reasons} == {"home"}:
         assert backing_warnings(problem, mapping)  # a tile of a tensor that is nowhere as a whole
         return
     # the words of a group are whole, so its cycles, and the leakage during them, may be one cycle less

@@ -88,8 +88,8 @@ def check(seed: int) -> bool:
         assert bandwidth is not None and mesh.name == f"mesh below {cluster}"
         if not instances:
             assert not mesh.loads
-        for each in instances:
-            loads, cycles = each.simulate(int(bandwidth))
+        for instance in instances:
+            loads, cycles = instance.simulate(int(bandwidth))
             assert dict(mesh.loads) == dict(loads), (seed, cluster, index)
             bound = math.ceil(max(loads.values()) / bandwidth)
             assert bound <= report.cycles and bound <= cycles <= loads.total()
@@ -167,7 +167,7 @@ def test_loads_worked_out_by_hand() -> None:
     assert loads_of(one_each) == [LOADS["A"], LOADS["B"], LOADS["Z"]]
     assert [mesh.tensors for mesh in one_each.meshes] == [("A",), ("B",), ("Z",)]
     together = report_of(small({}))
-    assert loads_of(together) == [sum((Counter(each) for each in LOADS.values()), Counter[str]())]
+    assert loads_of(together) == [sum((Counter(load) for load in LOADS.values()), Counter[str]())]
     (only_inputs,) = loads_of(report_of(small({"tensors": ["input"]})))
     assert only_inputs == LOADS["A"]
 

@@ -80,4 +80,4 @@ def test_distances_of_tiles_beyond_64_bits_are_refused(dimensions: int, valid: b
     hardware = Architecture.from_yaml(HARDWARE.replace(", BANDWIDTHS", ""))
     report = evaluate(build_model("timeloop"), problem, hardware, Mapping.model_validate({"entries": entries}))
     assert report.valid == valid
-    assert [(each.code, each.where) for each in report.reasons] == ([] if valid else [("overflow", "A")])
+    assert [(reason.code, reason.where) for reason in report.reasons] == ([] if valid else [("overflow", "A")])

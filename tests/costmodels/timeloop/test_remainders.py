@@ -63,8 +63,8 @@ def test_every_recorded_remainder_is_evaluated(name: str) -> None:
     if problem.macs <= MACS:
         executed = OracleModel(OracleOptions()).bind(problem, architecture).explain(mapping)
         assert counts(executed) == case["executed"]["levels"] and executed.cycles == case["executed"]["cycles"]
-        for each in differences(problem, architecture, mapping, executed, report, OF_TIMELOOP):
-            assert each.causes, each
+        for difference in differences(problem, architecture, mapping, executed, report, OF_TIMELOOP):
+            assert difference.causes, difference
 
 
 def test_how_often_each_says_what_is_executed() -> None:

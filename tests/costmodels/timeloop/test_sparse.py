@@ -119,11 +119,11 @@ def check_pieces(found: list[int], recorded: list[int], off: int) -> None:
 
 
 def test_dense_hardware_is_evaluated_as_before() -> None:
-    found = read(CASES["directed_gate_and_skip"], sparse_optimizations=None)
-    assert found.problem and found.architecture and found.mapping
-    evaluator = MODEL.bind(found.problem, found.architecture)
+    result = read(CASES["directed_gate_and_skip"], sparse_optimizations=None)
+    assert result.problem and result.architecture and result.mapping
+    evaluator = MODEL.bind(result.problem, result.architecture)
     assert isinstance(evaluator, TimeloopEvaluator)
-    report = evaluator.explain(found.mapping)
+    report = evaluator.explain(result.mapping)
     assert report.actual_operations is None
     assert all(counts.sparse is None for level in report.levels for counts in level.tensors.values())
 
@@ -194,11 +194,11 @@ def sparse(level: str, **parts: Any) -> dict[str, Any]:
 
 def test_a_rank_for_every_loop_or_a_refusal() -> None:
     formats = {"data_spaces": [{"name": "A", "ranks": [{"format": "CP", "metadata_word_bits": 4}]}]}
-    found = read(
+    result = read(
         CASES["directed_gate_and_skip"],
         sparse_optimizations=sparse("DRAM", representation_format=formats),
     )
-    (reason,) = explained(found).reasons
+    (reason,) = explained(result).reasons
     assert (reason.code, reason.where) == ("format", "DRAM")
 
 
@@ -210,9 +210,9 @@ def test_a_rank_for_every_loop_or_a_refusal() -> None:
     ],
 )
 def test_actions_that_are_not_covered_are_refused_by_name(code: str, actions: list[dict[str, Any]]) -> None:
-    found = read(CASES["directed_gate_and_skip"], sparse_optimizations=sparse("Buffer", action_optimization=actions))
+    result = read(CASES["directed_gate_and_skip"], sparse_optimizations=sparse("Buffer", action_optimization=actions))
     with pytest.raises(NotConformableError) as refused:
-        explained(found)
+        explained(result)
     assert [reason.code for reason in refused.value.reasons] == [code]
 
 
@@ -223,10 +223,10 @@ def test_bands_that_fit_no_square_matrix_are_refused(width: int, message: str) -
     size = 4 if width == 4 else 2
     sizes = {f"dimensions.{name}": 4 if name == "K" else size for name in found.problem.dimensions}
     tensors = tuple(
-        each.model_copy(
-            update={"density": Density(distribution="banded", band_width=width) if each.name == "A" else None}
+        tensor.model_copy(
+            update={"density": Density(distribution="banded", band_width=width) if tensor.name == "A" else None}
         )
-        for each in found.problem.tensors
+        for tensor in found.problem.tensors
     )
     problem = found.problem.replace(sizes).model_copy(update={"tensors": tensors})
     with pytest.raises(NotConformableError, match=message):
@@ -311,7 +311,7 @@ def test_data_give_the_same_costs_in_batches_and_are_executed() -> None:
             )
             for tensor in drawn.tensors
         ]
-        problem = Problem.model_validate(drawn.model_dump() | {"tensors": [each.model_dump() for each in tensors]})
+        problem = Problem.model_validate(drawn.model_dump() | {"tensors": [tensor.model_dump() for tensor in tensors]})
         architecture = architecture_of(random, problem)
         mapping = mapping_of(random, problem, architecture)
         if not architecture.sparse_parts or not legality(problem, architecture, mapping):

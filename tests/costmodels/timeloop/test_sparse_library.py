@@ -170,8 +170,8 @@ def test_only_pairs_of_nonzeros_are_executed(
     assert report.cycles is not None and report.actual_operations is not None
     busy = math.ceil(report.actual_operations / architecture.compute_instances)
     tensors = report.levels[level].tensors.values()
-    written = sum(each.updates for each in tensors)
-    read = sum(each.reads for each in tensors)
+    written = sum(tensor.updates for tensor in tensors)
+    read = sum(tensor.reads for tensor in tensors)
     if not port:
         assert report.cycles == busy
     else:

@@ -42,13 +42,13 @@ def figures(report: Report) -> object:
 @pytest.mark.parametrize("case", [CASES[0], CASES[150], CASES[300]], ids=lambda case: case.id)
 def test_a_program_that_evaluates_as_the_built_in_model_gives_the_same_report(case: Case) -> None:
     expected = TimeloopModel(TimeloopOptions()).bind(case.problem, case.architecture).explain(case.mapping)
-    found = explain(case, "good")
-    assert found.valid, found.reasons
-    assert found.cycles == expected.cycles
-    assert found.energy_pj == pytest.approx(expected.energy_pj)
-    assert [level.tensors for level in found.levels] == [level.tensors for level in expected.levels]
-    assert [level.name for level in found.levels] == [level.name for level in expected.levels]
-    assert found.utilization == pytest.approx(expected.utilization)
+    report = explain(case, "good")
+    assert report.valid, report.reasons
+    assert report.cycles == expected.cycles
+    assert report.energy_pj == pytest.approx(expected.energy_pj)
+    assert [level.tensors for level in report.levels] == [level.tensors for level in expected.levels]
+    assert [level.name for level in report.levels] == [level.name for level in expected.levels]
+    assert report.utilization == pytest.approx(expected.utilization)
 
 
 def test_what_does_not_fit_is_rejected_without_starting_it(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def told_by_jax(function: Callable[..., Any], shapes: tuple[Any, ...]) -> Counte
                 found["product", macs, (*sorted([long(left), long(right)]), long(result))] += 1
         elif equation.primitive.name == "conv_general_dilated":
             numbers = equation.params["dimension_numbers"]
-            transposed = any(each > 1 for each in equation.params["lhs_dilation"])
+            transposed = any(parameter > 1 for parameter in equation.params["lhs_dilation"])
             spatial = (numbers.lhs_spec if transposed else numbers.out_spec)[2:]
             positions = [(left if transposed else result)[axis] for axis in spatial]
             batch = left[numbers.lhs_spec[0]]

@@ -106,14 +106,14 @@ def test_every_refusal_says_where_and_why() -> None:
 
 
 def test_functions_are_followed_each_time_they_are_called() -> None:
-    found = load("calls.stablehlo.generic.mlir")
-    assert [layer.name for layer in found.layers] == ["dot_general_11", "dot_general_11_2", "dot_general_11_3"]
-    assert [layer.after for layer in found.layers] == [(), ("dot_general_11",), ("dot_general_11_2",)]
+    workload = load("calls.stablehlo.generic.mlir")
+    assert [layer.name for layer in workload.layers] == ["dot_general_11", "dot_general_11_2", "dot_general_11_3"]
+    assert [layer.after for layer in workload.layers] == [(), ("dot_general_11",), ("dot_general_11_2",)]
 
 
 def test_layers_are_named_after_their_locations() -> None:
-    found = load("conv_nhwc.debuginfo.generic.mlir")
-    assert [layer.name for layer in found.layers] == [
+    workload = load("conv_nhwc.debuginfo.generic.mlir")
+    assert [layer.name for layer in workload.layers] == [
         "jit_convnhwc_conv_general_dilated",
         "jit_convnhwc_conv_general_dilated_2",
     ]
@@ -310,14 +310,14 @@ func.func @f(%a: tensor<4x8x16xf32>, %b: tensor<4x16x32xf32>, %c: tensor<4x8x32x
 
 def test_named_operators_of_linalg_are_read_as_they_are_written() -> None:
     """xdsl has only some of them."""
-    found = read(PRETTY)
-    assert [layer.problem.macs for layer in found.layers] == [4 * 8 * 16 * 32, 4 * 3 * 5 * 3 * 16]
-    assert [each.operator for each in found.unmapped] == ["linalg.abs"]
+    result = read(PRETTY)
+    assert [layer.problem.macs for layer in result.layers] == [4 * 8 * 16 * 32, 4 * 3 * 5 * 3 * 16]
+    assert [each.operator for each in result.unmapped] == ["linalg.abs"]
 
 
 @pytest.mark.parametrize("data", ["2.0e-02", "0", '"0x0AD7A33C"'])
 def test_a_large_constant_in_pretty_form_keeps_its_shape(data: str) -> None:
-    found = read(f"""
+    result = read(f"""
 func.func @f(%a: tensor<8x65536xf32>, %o: tensor<8x1048576xf32>) {{
   %w = arith.constant {{kept = true}} dense<{data}> : tensor<65536x1048576xf32>
   %z = arith.constant dense<{data}> : tensor<64x512xf32>
@@ -325,8 +325,8 @@ func.func @f(%a: tensor<8x65536xf32>, %o: tensor<8x1048576xf32>) {{
   return
 }}
 """)
-    assert found.macs == 8 * 2**36
-    assert not found.unmapped
+    assert result.macs == 8 * 2**36
+    assert not result.unmapped
 
 
 @pytest.mark.parametrize(("ends", "returned"), [("%y", []), ("%y, %a", ["a"]), ("%y, %b", ["a"]), ("%c", ["c"])])

@@ -64,7 +64,7 @@ def unnamed(problem: Problem) -> Problem:
 
 def test_a_network_has_the_layers_of_its_onnx_file() -> None:
     workload = read(NETWORK)
-    assert [(each.name, each.problem.macs, each.after) for each in workload.layers] == [
+    assert [(layer.name, layer.problem.macs, layer.after) for layer in workload.layers] == [
         ("stem", 2 * 8 * 8 * 8 * 27, ()),
         ("depthwise", 2 * 8 * 8 * 8 * 25, ("stem",)),
         ("Gemm_16", 2 * 512 * 10, ("depthwise",)),
@@ -108,10 +108,10 @@ def test_an_operator_is_read_as_in_an_onnx_file(kind, shapes, attributes, tmp_pa
     kinds = [vector(shape) for shape in shapes]
     operation = f'%0 = torch.operator "onnx.{kind}"({operands}) {{{", ".join(said)}}} : ({", ".join(kinds)}) -> !torch.vtensor<*,f32>'
     wrapped = read(function(operation, dict(zip(names, kinds, strict=True))))
-    expected = [(unnamed(each.problem), each.count) for each in theirs.layers]
+    expected = [(unnamed(layer.problem), layer.count) for layer in theirs.layers]
     for workload in (ours, wrapped):
-        assert [(unnamed(each.problem), each.count) for each in workload.layers] == expected
-    assert [each.name for each in ours.layers] == [each.name for each in theirs.layers]
+        assert [(unnamed(layer.problem), layer.count) for layer in workload.layers] == expected
+    assert [layer.name for layer in ours.layers] == [layer.name for layer in theirs.layers]
     assert math.prod(ours.layers[0].problem.sizes) > 1
 
 

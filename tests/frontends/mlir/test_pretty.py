@@ -132,20 +132,20 @@ module {{
     ],
 )
 def test_products_of_the_torch_dialect(operation: str, sizes: list[str]) -> None:
-    found = read(ATEN.format(f"%r = {operation}"))
-    assert [str(layer.problem).partition("; ")[2] for layer in found.layers] == sizes
+    result = read(ATEN.format(f"%r = {operation}"))
+    assert [str(layer.problem).partition("; ")[2] for layer in result.layers] == sizes
     softmax = [2 * 4 * 6 * 7 * 5] if "attention" in operation else []  # five operations each, listed as for ONNX
-    assert [each.operations for each in found.unmapped] == softmax
+    assert [each.operations for each in result.unmapped] == softmax
 
 
 def test_older_products_of_tosa() -> None:
-    found = read("""
+    result = read("""
 func.func @main(%x: tensor<3x8xf32>, %w: tensor<5x8xf32>, %b: tensor<5xf32>) -> tensor<3x5xf32> {
   %0 = tosa.fully_connected %x, %w, %b : (tensor<3x8xf32>, tensor<5x8xf32>, tensor<5xf32>) -> tensor<3x5xf32>
   return %0 : tensor<3x5xf32>
 }
 """)
-    assert str(found.layers[0].problem).endswith("M=3 N=5 K=8")
+    assert str(result.layers[0].problem).endswith("M=3 N=5 K=8")
 
 
 def test_open_sizes_of_pretty_form() -> None:
@@ -217,7 +217,7 @@ func.func @f(%x: tensor<1x9x8x4xf32>, %w: tensor<3x3x4x6xf32>) -> tensor<1x7x6x6
 
 def test_an_operation_may_take_several_lines() -> None:
     """As people write it; the comments contain operations of linalg."""
-    found = read("""
+    result = read("""
 // RUN: stablehlo-opt %s | FileCheck %s
 // CHECK: linalg.matmul ins(%a, %b : tensor<3x2xf32>, tensor<2x3xf32>)
 func.func @f(%x: tensor<2x9x10x3xf32>,
@@ -245,15 +245,15 @@ func.func @f(%x: tensor<2x9x10x3xf32>,
   return %0 : tensor<2x15x16x5xf32>
 }
 """)
-    assert [str(layer.problem).partition("; ")[2] for layer in found.layers] == [
+    assert [str(layer.problem).partition("; ")[2] for layer in result.layers] == [
         "N=2 K=5 C=3 P=15 Q=16 R=4 S=4",
         "B0=2 M=5 N=5 K0=15 K1=16",
     ]
-    assert found.layers[1].after == (found.layers[0].name,)
+    assert result.layers[1].after == (result.layers[0].name,)
 
 
 def test_tosa_with_groups_and_with_attributes_in_brackets() -> None:
-    found = read("""
+    result = read("""
 func.func @f(%x: tensor<1x8x8x4xf32>, %w: tensor<6x3x3x2xf32>, %v: tensor<6x3x3x4xf32>, %b: tensor<6xf32>) {
   %0 = tosa.conv2d %x, %w, %b {dilation = array<i64: 1, 1>, group = 2 : i64, pad = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>}
     : (tensor<1x8x8x4xf32>, tensor<6x3x3x2xf32>, tensor<6xf32>) -> tensor<1x8x8x6xf32>
@@ -262,7 +262,7 @@ func.func @f(%x: tensor<1x8x8x4xf32>, %w: tensor<6x3x3x2xf32>, %v: tensor<6x3x3x
   return
 }
 """)
-    assert [str(layer.problem).partition("; ")[2] for layer in found.layers] == [
+    assert [str(layer.problem).partition("; ")[2] for layer in result.layers] == [
         "N=1 G=2 K=3 C=2 P=8 Q=8 R=3 S=3",
         "N=1 K=6 C=4 P=4 Q=4 R=3 S=3",
     ]
@@ -325,9 +325,9 @@ func.func @conv(%w: tensor<3x3x512x512xf16>) -> !sum {
 
 def test_named_products_of_linalg_next_to_other_dialects() -> None:
     """xdsl knows no form of `util`; types have names, and operands have their types in brackets."""
-    found = read(NAMED.replace("%w:", "%a: tensor<8x4xi8>, %b: tensor<4x2xi8>, %c: tensor<8x2xi32>, %w:"))
-    assert [layer.problem.macs for layer in found.layers] == [64 * 512 * 512 * 9, 64]
-    assert [[tensor.bits for tensor in layer.problem.tensors] for layer in found.layers] == [[16, 16, 32], [8, 8, 32]]
+    result = read(NAMED.replace("%w:", "%a: tensor<8x4xi8>, %b: tensor<4x2xi8>, %c: tensor<8x2xi32>, %w:"))
+    assert [layer.problem.macs for layer in result.layers] == [64 * 512 * 512 * 9, 64]
+    assert [[tensor.bits for tensor in layer.problem.tensors] for layer in result.layers] == [[16, 16, 32], [8, 8, 32]]
 
 
 @pytest.mark.parametrize(
@@ -421,14 +421,14 @@ def test_maps_are_read_next_to_operations_that_xdsl_lacks(attributes: str) -> No
         text.replace("(A)", rank).replace("S>", size)
         for rank, size in (("(d0, d2)", "4x8xbf16>"), ("(d2, d0)", "8x4xbf16>"))
     ]
-    found = read("// -----\n\n".join(modules))
-    assert [str(layer.problem) for layer in found.layers] == [
+    result = read("// -----\n\n".join(modules))
+    assert [str(layer.problem) for layer in result.layers] == [
         "Z[M, N] += A[M, K] * B[K, N]; M=4 N=16 K=8",
         "Z[M, N] += A[K, M] * B[K, N]; M=4 N=16 K=8",
     ]
-    assert [[each.bits for each in layer.problem.tensors] for layer in found.layers] == [[16, 16, 32]] * 2
+    assert [[tensor.bits for tensor in layer.problem.tensors] for layer in result.layers] == [[16, 16, 32]] * 2
     lines = text.count("\n")
-    assert [each.reason.partition(":")[0] for each in found.unmapped] == ["17", str(17 + lines + 2)]
+    assert [each.reason.partition(":")[0] for each in result.unmapped] == ["17", str(17 + lines + 2)]
     with pytest.raises(InputError, match=r"net\.mlir:\d+:1: re-declaration of alias '#map'"):
         read("\n".join(modules))
     for old, new in (("(A)", "(d0 d2)"), ("[#map, #map1, #map2]", "[99999999999999999999]")):
@@ -454,9 +454,9 @@ def test_a_tiled_product_counts_as_often_as_its_loops_run(loop: str, times: int,
         "func.func @f(%a: memref<64x32xf32>, %b: memref<32x8xf32>, %c: memref<64x8xf32>, %n: index) {\n"
         f"{constants}  {body}\n{foreign}  {loop.replace('BODY', body)}\n  return\n}}\n"
     )
-    found = read(text)
-    assert found.macs == (1 + times) * 64 * 32 * 8
-    listed = [each.reason for each in found.unmapped if each.operator.startswith("scf")]
+    result = read(text)
+    assert result.macs == (1 + times) * 64 * 32 * 8
+    listed = [each.reason for each in result.unmapped if each.operator.startswith("scf")]
     assert [each.partition(": ")[2] for each in listed] == (
         [] if times else ["control flow: its contents are not read; they have linalg.matmul"]
     )

@@ -182,8 +182,8 @@ func.func @main(%x: tensor<2x6x8xf32>, %w: tensor<2x8x4xf32>, %bias: tensor<4xf3
 )
 def test_nests_of_linalg(out: str, second: str, subscript: str, expected: list[str]) -> None:
     """A bias, a transposition and a product; the second one runs backwards, the third one adds to what it replaces."""
-    found = read(GENERIC.format(b=subscript.replace("5 - k", "-k + 5"), out=out, second=second))
-    assert edges(found) == expected
+    result = read(GENERIC.format(b=subscript.replace("5 - k", "-k + 5"), out=out, second=second))
+    assert edges(result) == expected
 
 
 def test_einsums_and_convolutions_of_tensorflow() -> None:
@@ -375,13 +375,13 @@ def test_values_that_a_loop_swaps_are_unknown() -> None:
         f"%c = {PRODUCT.format(a='%r#1')}",
         "%c : tensor<4x4xf32>",
     )
-    assert [each.partition(" = ")[2] for each in edges(found)[1:]] == [
+    assert [edge.partition(" = ")[2] for edge in edges(found)[1:]] == [
         f"{found.layers[1].name}? the layer is executed several times"
     ]
 
 
 def test_values_that_pass_a_function_without_a_body_are_unknown() -> None:
-    found = read(
+    result = read(
         "\n".join(
             [
                 "func.func private @other(tensor<4x4xf32>) -> tensor<4x4xf32>",
@@ -394,8 +394,8 @@ def test_values_that_pass_a_function_without_a_body_are_unknown() -> None:
             ]
         )
     )
-    first, second = found.layers
-    assert second.after == (first.name,) and "?" in edges(found)[0]
+    first, second = result.layers
+    assert second.after == (first.name,) and "?" in edges(result)[0]
 
 
 SOFTMAX = """
@@ -435,7 +435,7 @@ def test_a_sum_alone_has_no_words() -> None:
 
 def test_a_maximum_with_its_place_needs_rows_whole() -> None:
     """A nest of linalg with two results, as torch-mlir prints a softmax: rows keep an axis of size 1."""
-    found = read(
+    result = read(
         """
 #all = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0, 0)>
@@ -460,6 +460,6 @@ func.func @main(%x: tensor<4x6xf32>, %w: tensor<6x5xf32>, %v: tensor<5x3xf32>, %
 }
 """
     )
-    a, c = (layer.name for layer in found.layers)
-    names = " ".join(each.name for each in found.unmapped)
-    assert edges(found) == [f"{c}.A = {a}[m, n] at [m, n] via {names} whole n"]
+    a, c = (layer.name for layer in result.layers)
+    names = " ".join(each.name for each in result.unmapped)
+    assert edges(result) == [f"{c}.A = {a}[m, n] at [m, n] via {names} whole n"]

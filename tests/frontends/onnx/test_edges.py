@@ -111,12 +111,12 @@ def test_a_result_that_the_network_returns_is_marked(ends: str, returned: list[s
     model = model_of(nodes, {"x": (4, 8)}, "y", constants={"w": np.zeros((8, 8), np.float32)}, opset=17)
     del model.graph.output[:]
     model.graph.output.extend(helper.make_tensor_value_info(each, 1, None) for each in ends.split())
-    found = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
-    assert [layer.name for layer in found.layers if layer.returned] == returned
-    assert all(read.cut is None for _, _, read in found.edges)
-    (read,) = found.picked(["a", "c"])[1].reads["A"]
+    workload = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
+    assert [layer.name for layer in workload.layers if layer.returned] == returned
+    assert all(read.cut is None for _, _, read in workload.edges)
+    (read,) = workload.picked(["a", "c"])[1].reads["A"]
     assert read.cut == ("the network returns the result of a" if "a" in returned else None)
-    assert Workload.from_yaml(found.to_yaml()) == found
+    assert Workload.from_yaml(workload.to_yaml()) == workload
 
 
 def test_the_result_of_a_transposed_convolution_lacks_the_words_that_padding_cuts(tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ def test_values_that_a_loop_passes_on_are_unknown(swapped: bool, tmp_path: Path)
     ]
     weights = {"w": np.zeros((4, 4), np.float32), "count": np.array(4)}
     model = model_of(nodes, {"x": (4, 4)}, "y", constants=weights, opset=17)
-    found = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
+    workload = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
     maker = "b" if swapped else "a"
-    assert edges(found)[1:] == [f"y.A = {maker}? the layer is executed several times"]
+    assert edges(workload)[1:] == [f"y.A = {maker}? the layer is executed several times"]
 
 
 def test_words_of_concatenated_channels_stay_known_in_blocks(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_a_normalisation_of_single_operators_needs_rows_whole(tmp_path: Path) ->
         node("MatMul", "b w", "y"),
     ]
     model = model_of(nodes, {"x": (4, 6)}, "y", constants={"w": np.zeros((6, 6), np.float32)}, opset=17)
-    found = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
-    assert edges(found) == ["y.A = a[m, n] at [m, n] via m b whole n"]
+    workload = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
+    assert edges(workload) == ["y.A = a[m, n] at [m, n] via m b whole n"]
 
 
 def test_layers_that_read_the_same_words_of_a_value_name_it(tmp_path: Path) -> None:

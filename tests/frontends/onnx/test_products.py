@@ -33,7 +33,7 @@ def node(operator: str, inputs: str, outputs: str = "y", domain: str = "", **att
 
 def layers(workload: Workload) -> list[str]:
     """`name count: sizes` of each layer."""
-    return [f"{each.name} {each.count}: {str(each.problem).partition('; ')[2]}" for each in workload.layers]
+    return [f"{layer.name} {layer.count}: {str(layer.problem).partition('; ')[2]}" for layer in workload.layers]
 
 
 QUANTISED: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
@@ -82,7 +82,7 @@ CONSTANTS = {
 
 
 def bits(layer: Layer) -> str:
-    return ", ".join(f"{each.name} {each.bits}" for each in layer.problem.tensors if each.bits)
+    return ", ".join(f"{tensor.name} {tensor.bits}" for tensor in layer.problem.tensors if tensor.bits)
 
 
 @pytest.mark.parametrize("operator", QUANTISED)
@@ -329,8 +329,8 @@ def test_an_unknown_operator_may_contain_a_product(domain: str) -> None:
 def test_a_deformable_convolution_is_a_product_of_samples(groups: int) -> None:
     """With the samples that offsets of zero take, the product is the ordinary convolution."""
     shapes = {"x": (2, 4, 6, 5), "w": (8, 4 // groups, 3, 2), "o": (2, 12, 4, 4)}
-    found = load(model_of([node("DeformConv", "x w o", group=groups)], shapes, "y", opset=19))
-    (layer,), (samples,) = found.layers, found.unmapped
+    workload = load(model_of([node("DeformConv", "x w o", group=groups)], shapes, "y", opset=19))
+    (layer,), (samples,) = workload.layers, workload.unmapped
     x, w = whole_numbers(*shapes["x"]), whole_numbers(*shapes["w"])
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 2), axis=(2, 3))  # N, C, P, Q, R, S
     split = [groups, 4 // groups] if groups > 1 else [4]
@@ -376,11 +376,11 @@ def test_values_have_the_bits_of_their_quantiser() -> None:
     ]
     numbers = {"s": 0.5, "z": 0.0, "eight": 8.0, "four": 4.0}
     constants = {name: np.array(number, np.float32) for name, number in numbers.items()}
-    found = load(model_of(nodes, {"x": (1, 3, 8, 8), "w": (4, 3, 3, 3)}, "y", constants=constants, domains=[domain]))
-    (layer,) = found.layers
+    workload = load(model_of(nodes, {"x": (1, 3, 8, 8), "w": (4, 3, 3, 3)}, "y", constants=constants, domains=[domain]))
+    (layer,) = workload.layers
     assert str(layer.problem).partition("; ")[2] == "N=1 K=4 C=3 P=6 Q=6 R=3 S=3"
-    assert [each.bits for each in layer.problem.tensors] == [8, 1, 4]
-    assert [(each.name, each.reason, each.operations) for each in found.unmapped] == [
+    assert [tensor.bits for tensor in layer.problem.tensors] == [8, 1, 4]
+    assert [(each.name, each.reason, each.operations) for each in workload.unmapped] == [
         ("data", "works element by element", 4 * 3 * 8 * 8),
         ("weights", "works element by element", 4 * 4 * 3 * 3 * 3),
         ("result", "works element by element", 4 * 4 * 6 * 6),

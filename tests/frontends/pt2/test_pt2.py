@@ -133,18 +133,18 @@ NODES = [
 
 def test_a_network_has_names_links_and_what_is_not_mapped(tmp_path: Path) -> None:
     path = save(program(["x"], NET, NODES), tmp_path / "net.pt2")
-    found = tw.load(path, "workload", batch=2, sizes={"s1": 8})
+    workload = tw.load(path, "workload", batch=2, sizes={"s1": 8})
 
-    assert [(layer.name, layer.after) for layer in found.layers] == [
+    assert [(layer.name, layer.after) for layer in workload.layers] == [
         ("features.0", ()),
         ("classifier", ("features.0",)),
     ]
-    assert found.macs == 2 * 4 * 6 * 6 * 27 + 2 * 144 * 10
-    assert [(each.operator, each.operations) for each in found.unmapped] == [
+    assert workload.macs == 2 * 4 * 6 * 6 * 27 + 2 * 144 * 10
+    assert [(each.operator, each.operations) for each in workload.unmapped] == [
         ("aten.relu.default", 2 * 4 * 6 * 6),
         ("aten.view.default", 0),
     ]
-    assert found.source is not None and "torch 2.9.0" in found.source
+    assert workload.source is not None and "torch 2.9.0" in workload.source
 
 
 def test_earlier_archives_have_the_program_at_the_top(tmp_path: Path) -> None:

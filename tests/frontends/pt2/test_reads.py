@@ -27,7 +27,7 @@ def load(
 
 def several(target: str, results: Sequence[str], **arguments: Any) -> dict[str, Any]:
     found = node(target, results[0], **arguments)
-    found["outputs"] = [{"as_tensors": [{"name": each} for each in results]}]
+    found["outputs"] = [{"as_tensors": [{"name": result} for result in results]}]
     return found
 
 
@@ -114,15 +114,15 @@ def test_an_attention_whose_heads_share_keys(tmp_path: Path) -> None:
         node("aten.reshape.default", "c", self="%b", shape=[1, 6, 8]),
         node("aten.linear.default", "y", input="%c", weight="%w"),
     ]
-    found = load(tmp_path, shapes, nodes, ["y", "kt"])
-    assert edges(found) == [
+    workload = load(tmp_path, shapes, nodes, ["y", "kt"])
+    assert edges(workload) == [
         "a.scores.A = q[m, ni + 4*noo + 2*noi] at [noo, noi, m, ni]",
         "a.scores.B = kv[m, 2*no + ni] at [no, m, ni]",
         "a.context.A = a.scores[b1, r1, m, n] at [b1, r1, m, n] via a.softmax whole n",
         "a.context.B = kv[m, 2*no + ni + 4] at [no, m, ni]",
         "y.A = a.context[b1, r1, m, n] at [m, 4*b1 + 2*r1 + n]",
     ]
-    assert [layer.name for layer in found.layers if layer.returned] == ["kv"]
+    assert [layer.name for layer in workload.layers if layer.returned] == ["kv"]
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_what_is_added_in_place_is_read_under_the_other_name(tmp_path: Path) -> 
         node("aten.add_.Tensor", "c", self="%b", other="%a"),
         node("aten.mm.default", "y", self="%x", mat2="%w"),
     ]
-    found = load(tmp_path, shapes, nodes)
-    assert found.layers[1].after == ("a",)
-    assert edges(found) == ["y.A = a? add_ 'c' changes it in place"]
+    workload = load(tmp_path, shapes, nodes)
+    assert workload.layers[1].after == ("a",)
+    assert edges(workload) == ["y.A = a? add_ 'c' changes it in place"]
 
 
 def test_a_bias_that_a_layer_makes_is_unknown(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ def check(seed: int) -> None:
         with pytest.raises(NotConformableError):
             search_group(pair.group(), pair.objective)
         return
-    found = search_group(pair.group(), pair.objective)
+    result = search_group(pair.group(), pair.objective)
     for model in (ORACLE, TIMELOOP):
-        report = evaluate_group(model, found.group)
-        assert (report.energy_pj, report.cycles) == pytest.approx((found.energy_pj, found.cycles), rel=1e-9)
+        report = evaluate_group(model, result.group)
+        assert (report.energy_pj, report.cycles) == pytest.approx((result.energy_pj, result.cycles), rel=1e-9)
         assert report.of(pair.objective) == pytest.approx(brute, rel=1e-9)
 
 
@@ -74,14 +74,14 @@ def test_the_bound_inside_tiles_counts_the_words_that_must_move() -> None:
         energy, cycles = layer.least(whole, states)
         assert energy[0] >= 64 * 0.5 + words * 128 and cycles[0] >= max(64 / 4, words / 4)
         branches = layer.branches(layer.whole, states, 64, EDP)
-        assert branches and all(energy[0] <= each.energy_pj and cycles[0] <= each.cycles for each in branches)
+        assert branches and all(energy[0] <= branch.energy_pj and cycles[0] <= branch.cycles for branch in branches)
 
 
 def test_the_optimum_is_that_of_a_published_mapper() -> None:
     group = two_products(2, 4)
-    found = search_group(group, ENERGY)  # FFM: 8,963.2 pJ with 0.4 pJ an operation
-    assert found.energy_pj == pytest.approx(8_963.2 + 0.1 * 2 * 64, rel=1e-9)
-    assert evaluate_group(ORACLE, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
+    result = search_group(group, ENERGY)  # FFM: 8,963.2 pJ with 0.4 pJ an operation
+    assert result.energy_pj == pytest.approx(8_963.2 + 0.1 * 2 * 64, rel=1e-9)
+    assert evaluate_group(ORACLE, result.group).energy_pj == pytest.approx(result.energy_pj, rel=1e-9)
     assert search_group(group, CYCLES).cycles == 2 * 64 / 4
 
 
@@ -93,9 +93,9 @@ def test_more_units_or_registers_never_cost_more() -> None:
 
 
 def test_a_search_by_a_model_that_forwards_words_is_not_proved() -> None:
-    found = tw.fuse(two_products(2, 4), objective="energy", model_options={"link_transfers": False})
-    assert found.proved and found.certificate is not None
-    assert math.isclose(found.fused.energy_pj or 0, 8_976.0)
+    result = tw.fuse(two_products(2, 4), objective="energy", model_options={"link_transfers": False})
+    assert result.proved and result.certificate is not None
+    assert math.isclose(result.fused.energy_pj or 0, 8_976.0)
     pair = Pair(19)  # neighbours forward words of its optimum
     forwarded = tw.fuse(pair.group(), objective="energy")
     assert not forwarded.proved and "not proved" in str(forwarded)
@@ -106,9 +106,9 @@ def test_memories_leak_during_all_cycles(path: str) -> None:
     group = two_products(2, 4)
     leaking = group.architecture.replace({f"{path}.leakage_pj_per_cycle": 100.0})
     data = group.model_copy(update={"architecture": leaking}).to_data()
-    found = search_group(GroupMapping.model_validate(data), ENERGY)
-    assert evaluate_group(ORACLE, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
-    assert found.cycles == 32 and found.energy_pj >= 8_976 + 32 * 100
+    result = search_group(GroupMapping.model_validate(data), ENERGY)
+    assert evaluate_group(ORACLE, result.group).energy_pj == pytest.approx(result.energy_pj, rel=1e-9)
+    assert result.cycles == 32 and result.energy_pj >= 8_976 + 32 * 100
 
 
 @pytest.mark.parametrize("objective", first(1, ENERGY, EDP, ED2P))
@@ -178,10 +178,10 @@ def test_a_limit_holds_where_an_array_has_many_mappings(monkeypatch: pytest.Monk
     first = clock.now  # until there is a mapping
     for seconds in (0, 1_000, 10_000):
         monkeypatch.setattr(fused_limits, "time", clock := Clock())
-        found = search_group(pair.group(), ENERGY, seconds)
-        assert not found.proved and not found.unfused_proved
+        result = search_group(pair.group(), ENERGY, seconds)
+        assert not result.proved and not result.unfused_proved
         assert clock.now <= first + seconds + 50
-        assert evaluate_group(TIMELOOP, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
+        assert evaluate_group(TIMELOOP, result.group).energy_pj == pytest.approx(result.energy_pj, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +219,6 @@ def test_nothing_is_proved_where_neighbours_may_forward_words() -> None:
     pair.energies[2] *= 20
     group = pair.group()
     for links, proved in ((True, False), (False, True)):
-        found = tw.fuse(group, objective=pair.objective.name, model_options={"link_transfers": links})
-        assert found.fused.of(pair.objective) == pytest.approx(1176)
-        assert found.proved is proved and (found.certificate is None) is not proved
+        result = tw.fuse(group, objective=pair.objective.name, model_options={"link_transfers": links})
+        assert result.fused.of(pair.objective) == pytest.approx(1176)
+        assert result.proved is proved and (result.certificate is None) is not proved

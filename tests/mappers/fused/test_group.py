@@ -36,7 +36,7 @@ def test_no_random_group_in_the_same_room_costs_less(seed: int, objective: Objec
     drawn = random_group(seed, levels=(1,))
     report = evaluate_group(TIMELOOP, drawn)
     assume(report.valid)
-    peak = next(each.used_words for each in report.levels if each.name == "Buffer")
+    peak = next(level.used_words for level in report.levels if level.name == "Buffer")
     tight = drawn.architecture.replace({"Buffer.capacity_words": max(1, peak or 0)})
     group = GroupMapping.model_validate(drawn.model_copy(update={"architecture": tight}).to_data())
     chain = search_group(group, objective)
@@ -78,12 +78,12 @@ def test_no_mapping_that_is_legal_in_a_buffer_costs_less_than_the_proof_of_that_
 
 
 def test_fusion_saves_words_of_the_outermost_memory() -> None:
-    found = tw.fuse(EXAMPLE_FILES / "two_products.yaml", objective="energy")
-    assert found.proved and found.gap == 0.0
-    assert found.saved_words == 2 * 512
-    assert "Hidden" in str(found) and "proved optimal" in str(found)
-    assert GroupMapping.from_yaml(found.mapping.to_yaml()) == found.mapping
-    unfused, fused = found.rows()
+    result = tw.fuse(EXAMPLE_FILES / "two_products.yaml", objective="energy")
+    assert result.proved and result.gap == 0.0
+    assert result.saved_words == 2 * 512
+    assert "Hidden" in str(result) and "proved optimal" in str(result)
+    assert GroupMapping.from_yaml(result.mapping.to_yaml()) == result.mapping
+    unfused, fused = result.rows()
     assert fused["energy_pj"] < unfused["energy_pj"]
 
 
@@ -121,8 +121,8 @@ def test_a_shared_part_keeps_a_result_for_its_only_reader_there() -> None:
 @pytest.mark.parametrize(("seed", "cost"), [(22, 64), (51, 234), (68, 54_234)])
 def test_layers_share_loops_of_any_tensor_where_two_tensors_differ(seed: int, cost: float) -> None:
     graph = random_graph(seed)  # a residual connection: columns are one axis of its start, or of its end
-    found = search_group(graph.group(), graph.objective)
-    assert evaluate_group(ORACLE, found.group).of(graph.objective) == cost
+    result = search_group(graph.group(), graph.objective)
+    assert evaluate_group(ORACLE, result.group).of(graph.objective) == cost
 
 
 def test_a_tile_of_one_layer_is_in_no_part_with_another_user() -> None:
@@ -138,25 +138,25 @@ def test_a_result_stays_whole_outside_rows_that_are_not_the_first_shared_loop() 
     notation = [{"I": "m+r k", "W0": "k n r", "M0": "m n"}, {"M0": "m+r k", "W1": "k n r", "M1": "m n"}]
     sizes = [{"m": 3, "k": 4, "n": 4, "r": 3}, {"m": 2, "k": 4, "n": 1, "r": 2}]
     graph = Graph(notation, sizes, 4, [2, 100, 8, 1], [None] * 4, ENERGY)
-    found = search_group(graph.group(), ENERGY)
-    assert found.energy_pj == evaluate_group(TIMELOOP, found.group).energy_pj == least(graph)[0] == 2_344
+    result = search_group(graph.group(), ENERGY)
+    assert result.energy_pj == evaluate_group(TIMELOOP, result.group).energy_pj == least(graph)[0] == 2_344
 
 
 def test_the_buffer_keeps_the_halo_of_shared_rows() -> None:
     group = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml")
-    found = search_group(group, ENERGY)
+    result = search_group(group, ENERGY)
     for model in (TIMELOOP, ORACLE):
-        assert evaluate_group(model, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
-    assert found.energy_pj == 41_860 and evaluate_group(TIMELOOP, found.unfused).energy_pj == 68_524
-    assert evaluate_group(ORACLE, group).energy_pj == found.energy_pj
+        assert evaluate_group(model, result.group).energy_pj == pytest.approx(result.energy_pj, rel=1e-9)
+    assert result.energy_pj == 41_860 and evaluate_group(TIMELOOP, result.unfused).energy_pj == 68_524
+    assert evaluate_group(ORACLE, group).energy_pj == result.energy_pj
 
 
 def test_a_tile_for_some_readers_of_an_input_is_beyond_the_space_that_is_named() -> None:
     better = GroupMapping.from_file(Path(__file__).parents[2] / "data" / "groups" / "some_readers_share.yaml")
-    found = tw.fuse(better, objective="energy")
+    result = tw.fuse(better, objective="energy")
     assert [evaluate_group(model, better).energy_pj for model in (ORACLE, TIMELOOP)] == [4_676, 4_676]
-    assert found.fused.energy_pj == 5_224 and found.certificate is not None
-    for told in (str(found), found.data()["space"], found.certificate.to_yaml()):
+    assert result.fused.energy_pj == 5_224 and result.certificate is not None
+    for told in (str(result), result.data()["space"], result.certificate.to_yaml()):
         assert "tiles that divide, each for one layer or all users of a tensor" in told
 
 
@@ -197,8 +197,8 @@ def test_counts_beyond_double_precision_are_refused_before_the_search(
     monkeypatch.delattr(fused_tree.TreeSearch, "_least")
     with pytest.raises(NotConformableError) as caught:
         search_group(group)
-    assert [(each.code, each.where) for each in caught.value.reasons] == [("overflow", each) for each in where]
-    assert {each.code for each in evaluate_group(TIMELOOP, group).reasons} == {"overflow"}
+    assert [(reason.code, reason.where) for reason in caught.value.reasons] == [("overflow", each) for each in where]
+    assert {reason.code for reason in evaluate_group(TIMELOOP, group).reasons} == {"overflow"}
 
 
 @pytest.mark.parametrize("bits", first(2, {"input": 16}, {"M0": 12, "M1": 20}, {"output": 16}, {"weight": 24}))
@@ -212,10 +212,10 @@ def test_a_shared_tensor_is_as_wide_as_its_widest_use(bits: dict[str, int]) -> N
     for words in range(2, 60, 6):
         memory = data["architecture"]["clusters"][1]["memories"][0]
         memory |= {"word_bits": 8, "bits_per_value": bits, "capacity_words": words}
-        found = search_group(GroupMapping.model_validate(data), ENERGY)
+        result = search_group(GroupMapping.model_validate(data), ENERGY)
         for model in (TIMELOOP, ORACLE):
-            assert evaluate_group(model, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
-        costs.append(found.energy_pj)
+            assert evaluate_group(model, result.group).energy_pj == pytest.approx(result.energy_pj, rel=1e-9)
+        costs.append(result.energy_pj)
     assert costs == sorted(costs, reverse=True) and costs[0] > costs[-1]
 
 
@@ -246,27 +246,27 @@ def _sweep(bits: dict[str, int], turned: bool, capacities: Iterable[int]) -> Non
     for words in capacities:
         memory = data["architecture"]["clusters"][1]["memories"][0]
         memory |= {"word_bits": 8, "bits_per_value": bits, "capacity_words": words, "update_energy_pj": 50.0}
-        found = search_group(GroupMapping.model_validate(data), ENERGY)
+        result = search_group(GroupMapping.model_validate(data), ENERGY)
         for model in (TIMELOOP, ORACLE):
-            report = evaluate_group(model, found.group)
+            report = evaluate_group(model, result.group)
             assert report.valid, report.reasons
-            assert report.energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
-        costs.append(found.energy_pj)
-    assert found.proved and costs == sorted(costs, reverse=True)
+            assert report.energy_pj == pytest.approx(result.energy_pj, rel=1e-9)
+        costs.append(result.energy_pj)
+    assert result.proved and costs == sorted(costs, reverse=True)
 
 
 @pytest.mark.parametrize("seed", [1, 5, 9])
 def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for windows in (False, True):
         group = random_graph(seed, windows=windows).group()
-        found = search_group(group, EDP)
+        result = search_group(group, EDP)
         with monkeypatch.context() as patch:
             patch.setattr(fused_tree, "ALONE", 0)
             patch.setattr(fused_tree.TreeSearch, "_bound_all", lambda *_: None)
             patch.setattr(fused_tree.TreeSearch, "bounded", lambda *_: None)
             patch.setattr(fused_tree, "SHARES", (1.0,))
             again = search_group(group, EDP)
-        assert again.energy_pj * again.cycles == pytest.approx(found.energy_pj * found.cycles, rel=1e-9)
+        assert again.energy_pj * again.cycles == pytest.approx(result.energy_pj * result.cycles, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", first(1, 3, 22, 51))

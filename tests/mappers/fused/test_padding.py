@@ -27,10 +27,10 @@ def check(seed: int) -> None:
         with pytest.raises(NotConformableError):
             search_group(pair.group(), pair.objective)
         return
-    found = search_group(pair.group(), pair.objective)
-    told = found.of(pair.objective)
+    result = search_group(pair.group(), pair.objective)
+    told = result.of(pair.objective)
     assert told == pytest.approx(brute, rel=1e-9)
-    executed, counted = (evaluate_group(model, found.group).of(pair.objective) for model in (ORACLE, TIMELOOP))
+    executed, counted = (evaluate_group(model, result.group).of(pair.objective) for model in (ORACLE, TIMELOOP))
     assert executed is not None and executed <= told * (1 + 1e-9)
     assert counted is None or counted == pytest.approx(told, rel=1e-9)
 
@@ -88,9 +88,9 @@ def padded_convolutions() -> GroupMapping:
 
 def test_words_that_do_not_exist_are_not_moved() -> None:
     group = padded_convolutions()
-    found = search_group(group, ENERGY)  # FFM: 10,104 pJ; executed without drains: 9,600 in 42 words
+    result = search_group(group, ENERGY)  # FFM: 10,104 pJ; executed without drains: 9,600 in 42 words
     for model in (ORACLE, TIMELOOP):
-        assert evaluate_group(model, found.group).energy_pj == found.energy_pj == 9_600
+        assert evaluate_group(model, result.group).energy_pj == result.energy_pj == 9_600
 
 
 def test_a_padded_window_that_is_too_long_is_refused() -> None:

@@ -22,9 +22,9 @@ def searched(graph: Graph, objective: Objective) -> TreeSearch:
 
 def best(search: TreeSearch, objective: Objective) -> float:
     """Return the cost of the best tree, found without bounds by states."""
-    found = search.best(search.unfused())
-    assert found.proved
-    return objective.value(found.best.energy_pj, found.best.cycles)
+    result = search.best(search.unfused())
+    assert result.proved
+    return objective.value(result.best.energy_pj, result.best.cycles)
 
 
 def bounds(spans: SpanBounds, at: int, name: str, objective: Objective) -> float:

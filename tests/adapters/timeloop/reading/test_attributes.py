@@ -137,15 +137,15 @@ architecture:
 def test_attributes_of_the_containers_around_are_in_scope(tmp_path: Path) -> None:
     path = tmp_path / "arch.yaml"
     path.write_text(CONTAINER)
-    found = TimeloopAdapter().parse([path]).architecture
-    assert found is not None
-    assert [(memory.name, memory.word_bits, memory.block_words) for memory in found.memories] == [
+    arch = TimeloopAdapter().parse([path]).architecture
+    assert arch is not None
+    assert [(memory.name, memory.word_bits, memory.block_words) for memory in arch.memories] == [
         ("DRAM", 8, 4),
         ("Buffer", 8, 4),
         ("inter_PE_spatial", 16, 1),
         ("Registers", 16, 1),
     ]
-    assert found.compute_instances == 2 and found.compute.word_bits == 16
+    assert arch.compute_instances == 2 and arch.compute.word_bits == 16
     path.write_text(CONTAINER.replace("lanes: 2", "other: 2"))
     with pytest.raises(InputError, match="must be a whole number") as raised:
         TimeloopAdapter().parse([path])
@@ -167,9 +167,9 @@ def test_templates_of_sections_that_are_not_read_need_no_values(tmp_path: Path) 
     (tmp_path / "arch.yaml").write_text(CONTAINER)
     beside = tmp_path / "components.yaml"
     beside.write_text(COMPONENTS)
-    found = TimeloopAdapter().parse([tmp_path])
-    assert found.architecture is not None
-    assert f"{beside}: components (Accelergy's component descriptions) is ignored" in found.warnings
+    inputs = TimeloopAdapter().parse([tmp_path])
+    assert inputs.architecture is not None
+    assert f"{beside}: components (Accelergy's component descriptions) is ignored" in inputs.warnings
     for read in ("variables: {a: 1}\n", "{{include('other.yaml')}}\n", "{{ NAME }}: {a: 1}\n"):
         beside.write_text(COMPONENTS + read)
         with pytest.raises(InputError, match=r"needs a value|there is no file"):
@@ -199,9 +199,9 @@ def mapper_file(folder: Path, metrics: str) -> Path:
 def test_the_first_metric_of_a_mapper_is_the_objective(
     tmp_path: Path, metrics: str, objective: str | None, told: str
 ) -> None:
-    found = TimeloopAdapter().parse([mapper_file(tmp_path, metrics)])
-    assert found.objective == objective and found.mapping is not None
-    assert any(told in text for text in found.warnings)
+    inputs = TimeloopAdapter().parse([mapper_file(tmp_path, metrics)])
+    assert inputs.objective == objective and inputs.mapping is not None
+    assert any(told in text for text in inputs.warnings)
 
 
 def test_a_second_mapper_with_another_metric_is_refused(tmp_path: Path) -> None:

@@ -47,23 +47,23 @@ def read(folder: Path, text: str) -> InputSet:
 
 
 def test_an_old_file_is_read_as_it_is(tmp_path: Path) -> None:
-    found = read(tmp_path, WHOLE)
-    assert found.problem and found.architecture and found.mapping and found.constraints is None
-    assert [(c.name, c.fanout.axis, c.fanout.size) for c in found.architecture.clusters] == [
+    inputs = read(tmp_path, WHOLE)
+    assert inputs.problem and inputs.architecture and inputs.mapping and inputs.constraints is None
+    assert [(c.name, c.fanout.axis, c.fanout.size) for c in inputs.architecture.clusters] == [
         ("DRAM", "X", 1),
         ("Buffer", "Y", 2),
         ("Buffer_X", "X", 4),
         ("Regs", "X", 1),
     ]
-    assert str(found.problem.tensor("Inputs").projection[2]) == "R + 2*P"
-    assert found.problem.dimension_names == ("R", "S", "P", "Q", "C", "K", "N")
-    dram, buffer, regs = found.architecture.memories
+    assert str(inputs.problem.tensor("Inputs").projection[2]) == "R + 2*P"
+    assert inputs.problem.dimension_names == ("R", "S", "P", "Q", "C", "K", "N")
+    dram, buffer, regs = inputs.architecture.memories
     assert (buffer.capacity_words, buffer.block_words, regs.capacity_words) == (1024, 4, 16)
     assert dram.read_bandwidth_words_per_cycle == 2.0
     assert dram.read_energy_pj == 100.0
-    (warning,) = found.warnings
+    (warning,) = inputs.warnings
     assert "Timeloop's estimates" in warning
-    report = TimeloopModel(TimeloopOptions()).bind(found.problem, found.architecture).explain(found.mapping)
+    report = TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
     assert report.valid and report.macs == 192
 
 
@@ -151,8 +151,8 @@ def test_faults_of_meaning_have_a_line_too(tmp_path: Path) -> None:
 def test_sections_that_are_for_others_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("problem: {shape: gemm, M: 1, N: 1, K: 1}\nmacros_ignore: [1]\nglobals: {}\nmapper: {timeout: 1}\n")
-    found = TimeloopAdapter().parse([path])
-    assert [("mapper" in warning) for warning in found.warnings] == [True]
+    inputs = TimeloopAdapter().parse([path])
+    assert [("mapper" in warning) for warning in inputs.warnings] == [True]
 
 
 def test_attributes_may_be_arithmetic(tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ architecture:
     - {name: Buf, class: SRAM, attributes: {datawidth: bits, n_words: 4, width: bits * n_words, depth: INF}}
     - {name: MAC, class: intmac, attributes: {datawidth: bits // 2}}
 """)
-    found = TimeloopAdapter().parse([path]).architecture
-    assert found is not None
-    dram, buffer = found.memories
+    arch = TimeloopAdapter().parse([path]).architecture
+    assert arch is not None
+    dram, buffer = arch.memories
     assert (dram.block_words, buffer.block_words, buffer.capacity_words) == (4, 4, None)
-    assert found.compute.word_bits == 8
+    assert arch.compute.word_bits == 8

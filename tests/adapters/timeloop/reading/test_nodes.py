@@ -111,10 +111,10 @@ def complaint(*texts: str) -> str:
 
 
 def test_what_timeloop_v4_printed() -> None:
-    found = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
-    assert found.warnings == ()
-    assert found.problem and found.architecture and found.mapping
-    report = TimeloopModel(TimeloopOptions()).bind(found.problem, found.architecture).explain(found.mapping)
+    inputs = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    assert inputs.warnings == ()
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    report = TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
     assert report.valid and report.cycles == 3072
     assert report.compute_energy_pj == pytest.approx(41533.44)
     counts = {
@@ -128,28 +128,28 @@ def test_what_timeloop_v4_printed() -> None:
 
 
 def test_a_fanout_is_a_level_of_its_own() -> None:
-    found = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
-    assert found.architecture and found.mapping
-    assert [(c.name, c.fanout.size) for c in found.architecture.clusters] == [
+    inputs = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    assert inputs.architecture and inputs.mapping
+    assert [(c.name, c.fanout.size) for c in inputs.architecture.clusters] == [
         ("MainMemory", 1),
         ("inter_PE_spatial", 16),
         ("GlobalBuffer", 1),
         ("RegisterFile", 1),
     ]
-    keeps = [(entry.target, entry.keep) for entry in found.mapping.entries if entry.keep is not None]
+    keeps = [(entry.target, entry.keep) for entry in inputs.mapping.entries if entry.keep is not None]
     assert keeps[1] == ("inter_PE_spatial", ())
-    dummy = found.architecture.memories[1]
+    dummy = inputs.architecture.memories[1]
     assert dummy.holds == () and dummy.read_energy_pj == 0
 
 
 def test_its_own_files_are_written_as_they_were() -> None:
     adapter = TimeloopAdapter("v4")
-    found = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
-    files = adapter.render(found)
+    inputs = read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    files = adapter.render(inputs)
     assert "architecture:" not in files.get("tilewright.yaml", "") and "inter_PE" not in files["arch.yaml"]
-    assert adapter.read([parse_document(text, source=name) for name, text in files.items()]) == found
+    assert adapter.read([parse_document(text, source=name) for name, text in files.items()]) == inputs
     seen = [parse_document(text, source=name) for name, text in files.items() if name != "tilewright.yaml"]
-    assert adapter.read(seen).architecture == found.architecture
+    assert adapter.read(seen).architecture == inputs.architecture
     rules = read(EYERISS.replace("permutation: [R, C]}", "permutation: [R, C, P]}"), PROBLEM)
     files = adapter.render(rules)
     assert (
@@ -159,14 +159,14 @@ def test_its_own_files_are_written_as_they_were() -> None:
 
 
 def test_variables_inheritance_and_parallel_branches() -> None:
-    found = read(EYERISS, PROBLEM)
-    assert found.architecture and found.constraints and found.problem
-    sizes = {cluster.name: (cluster.fanout.axis, cluster.fanout.size) for cluster in found.architecture.clusters}
+    inputs = read(EYERISS, PROBLEM)
+    assert inputs.architecture and inputs.constraints and inputs.problem
+    sizes = {cluster.name: (cluster.fanout.axis, cluster.fanout.size) for cluster in inputs.architecture.clusters}
     assert sizes["inter_column_spatial"] == ("X", 14) and sizes["inter_PE_spatial"] == ("Y", 12)
-    memories = {memory.name: memory for memory in found.architecture.memories}
+    memories = {memory.name: memory for memory in inputs.architecture.memories}
     assert memories["glb"].capacity_words == 2**14 * 8 and memories["glb"].block_words == 8
     assert memories["filter"].capacity_words == 192
-    (variant,) = found.constraints.variants
+    (variant,) = inputs.constraints.variants
     keep = {rule.memory: (rule.keep, rule.bypass, rule.free) for rule in variant.keep}
     assert keep["glb"] == (("Inputs", "Outputs"), ("Weights",), ())
     assert keep["ifmap"] == (("Inputs",), ("Weights", "Outputs"), ())
@@ -189,10 +189,10 @@ mapping:
 - {target: filter, type: temporal, factors: [R=3]}
 - {target: glb, type: temporal, factors: [K=2], permutation: [K, C, R, P]}
 """
-    found = read(EYERISS, PROBLEM, mapping)
-    assert found.problem and found.architecture and found.mapping
-    assert legality(found.problem, found.architecture, found.mapping)
-    keeps = {entry.target: entry.keep for entry in found.mapping.entries if entry.keep is not None}
+    inputs = read(EYERISS, PROBLEM, mapping)
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    assert legality(inputs.problem, inputs.architecture, inputs.mapping)
+    keeps = {entry.target: entry.keep for entry in inputs.mapping.entries if entry.keep is not None}
     assert keeps["glb"] == ("Inputs", "Outputs")
     assert keeps["ifmap"] == ("Inputs",) and keeps["filter"] == ("Weights",)
     assert keeps["inter_PE_spatial"] == ()
@@ -220,22 +220,22 @@ def test_a_memory_may_be_switched_elsewhere() -> None:
     gated = ARCHITECTURE.replace(
         "class: regfile, attributes: {", "class: regfile, attributes: {power_gated_at: GlobalBuffer, "
     )
-    found = read(gated, ENERGIES, PROBLEM, MAPPING).architecture
-    assert found is not None and found.memories[-1].power_gated_at == "GlobalBuffer"
+    arch = read(gated, ENERGIES, PROBLEM, MAPPING).architecture
+    assert arch is not None and arch.memories[-1].power_gated_at == "GlobalBuffer"
     assert "power-gated at Nowhere" in complaint(
         gated.replace("at: GlobalBuffer", "at: Nowhere"), ENERGIES, PROBLEM, MAPPING
     )
 
 
 def test_without_energies_timeloop_estimates() -> None:
-    found = read(ARCHITECTURE, PROBLEM, MAPPING)
-    assert found.architecture
-    assert "MainMemory, GlobalBuffer, RegisterFile, MACC" in found.warnings[0]
-    dram, _, glb, rf = found.architecture.memories
+    inputs = read(ARCHITECTURE, PROBLEM, MAPPING)
+    assert inputs.architecture
+    assert "MainMemory, GlobalBuffer, RegisterFile, MACC" in inputs.warnings[0]
+    dram, _, glb, rf = inputs.architecture.memories
     assert dram.read_energy_pj == 200 * 256 / 16
     assert glb.read_energy_pj == pytest.approx((1 + 5 / 99.5 * (256 - 0.5)) * 4)
     assert rf.read_energy_pj == pytest.approx((1 + 5 / 99.5 * (0.0625 - 0.5)) / 2)
-    assert found.architecture.compute.energy_per_operation_pj == 0.25
+    assert inputs.architecture.compute.energy_per_operation_pj == 0.25
 
 
 @pytest.mark.parametrize(
@@ -332,8 +332,8 @@ def test_templates_and_includes(tmp_path: Path) -> None:
         "ERT: {{include_all('tables/*.yaml', 'ERT')}}\n"
     )
     options = TimeloopFiles(set=FrozenDict({"design": "two", "size": 32768}))
-    found = TimeloopAdapter("v3", options).parse([tmp_path / "top.yaml.jinja2"])
-    assert found == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    inputs = TimeloopAdapter("v3", options).parse([tmp_path / "top.yaml.jinja2"])
+    assert inputs == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
     with pytest.raises(InputError, match="needs a value for design") as caught:
         TimeloopAdapter().parse([tmp_path / "top.yaml.jinja2"])
     assert "top.yaml.jinja2:3" in str(caught.value)
@@ -380,8 +380,8 @@ def test_sparse_files_are_read_as_dense_ones_when_that_is_said() -> None:
         read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING), problem=None
     )
     documents = [parse_document(text, source="x.yaml") for text in (architecture, ENERGIES, problem, MAPPING)]
-    found = TimeloopAdapter("v4", TimeloopFiles(dense=True)).read(documents)
-    assert replace(found, warnings=()) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
-    assert len(found.warnings) == 2
-    assert "densities of Inputs, Weights (sparse tensors) omitted" in found.warnings[0]
-    assert "sparse_optimizations (sparse hardware) omitted" in found.warnings[1]
+    inputs = TimeloopAdapter("v4", TimeloopFiles(dense=True)).read(documents)
+    assert replace(inputs, warnings=()) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    assert len(inputs.warnings) == 2
+    assert "densities of Inputs, Weights (sparse tensors) omitted" in inputs.warnings[0]
+    assert "sparse_optimizations (sparse hardware) omitted" in inputs.warnings[1]

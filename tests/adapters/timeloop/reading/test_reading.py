@@ -92,12 +92,12 @@ MEASURED: dict[str, Case | Rejected] = {case.id: case for case in cases()} | {ca
 )
 def test_reads_files_that_timeloop_ran(path: Path) -> None:
     case = MEASURED[path.stem]
-    found = TimeloopAdapter().parse([path])
-    assert found.architecture is not None
-    assert found.problem == case.problem
-    assert found.architecture.model_copy(update={"name": case.architecture.name}) == case.architecture
-    assert found.mapping == case.mapping
-    assert found.warnings == ()
+    inputs = TimeloopAdapter().parse([path])
+    assert inputs.architecture is not None
+    assert inputs.problem == case.problem
+    assert inputs.architecture.model_copy(update={"name": case.architecture.name}) == case.architecture
+    assert inputs.mapping == case.mapping
+    assert inputs.warnings == ()
 
 
 def test_all_measured_mappings_are_legal_but_for_fanouts() -> None:
@@ -112,29 +112,29 @@ def test_one_file_or_several_say_the_same(tmp_path: Path) -> None:
 
 
 def test_levels_become_clusters(tmp_path: Path) -> None:
-    found = read(tmp_path, ALL).architecture
-    assert found is not None
-    assert [(c.name, c.fanout.size, c.fanout.axis) for c in found.clusters] == [
+    arch = read(tmp_path, ALL).architecture
+    assert arch is not None
+    assert [(c.name, c.fanout.size, c.fanout.axis) for c in arch.clusters] == [
         ("DRAM", 1, "X"),
         ("Buffer", 3, "X"),
         ("Column", 2, "Y"),
         ("Spad", 1, "X"),
     ]
-    dram, buffer, column, spad = found.memories
+    dram, buffer, column, spad = arch.memories
     assert (dram.technology, dram.capacity_words, dram.block_words) == ("dram", None, 4)
     assert (buffer.technology, buffer.capacity_words, buffer.block_words) == ("sram", 4096, 4)
     assert (buffer.read_energy_pj, buffer.write_energy_pj, buffer.update_energy_pj) == (2.5, 3.0, 4.0)
     assert (column.technology, column.capacity_words) == ("register", 32)
     assert (spad.capacity_words, spad.read_bandwidth_words_per_cycle) == (512, 2.0)
-    assert (found.compute.name, found.compute.word_bits, found.compute.energy_per_operation_pj) == ("Mac", 8, 0.125)
-    assert found.compute_instances == 6
+    assert (arch.compute.name, arch.compute.word_bits, arch.compute.energy_per_operation_pj) == ("Mac", 8, 0.125)
+    assert arch.compute_instances == 6
 
 
 def test_directives_become_entries(tmp_path: Path) -> None:
-    found = read(tmp_path, ALL)
-    assert found.problem and found.architecture and found.mapping
-    assert legality(found.problem, found.architecture, found.mapping)
-    assert [(e.target, e.keep) for e in found.mapping.entries] == [
+    inputs = read(tmp_path, ALL)
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    assert legality(inputs.problem, inputs.architecture, inputs.mapping)
+    assert [(e.target, e.keep) for e in inputs.mapping.entries] == [
         ("DRAM", ("Weights", "Inputs", "Outputs")),
         ("DRAM", None),
         ("Buffer", ("Inputs", "Outputs")),
@@ -144,7 +144,7 @@ def test_directives_become_entries(tmp_path: Path) -> None:
         ("Spad", ("Weights", "Inputs", "Outputs")),
         ("Spad", None),
     ]
-    assert [(loop.entry, loop.dimension, loop.trips, loop.spatial) for loop in found.mapping.loops()] == [
+    assert [(loop.entry, loop.dimension, loop.trips, loop.spatial) for loop in inputs.mapping.loops()] == [
         (1, "K", 2, False),
         (3, "P", 3, False),
         (3, "K", 3, True),
@@ -152,16 +152,16 @@ def test_directives_become_entries(tmp_path: Path) -> None:
         (7, "K", 2, False),
         (7, "R", 3, False),
     ]
-    assert found.mapping.entries[3].temporal_order == ("K", "P", "R")
-    assert found.mapping.entries[5].unicast == ("Inputs",)
-    assert str(found.problem.tensor("Inputs").projection[0]) == "2*P + R"
-    assert [tensor.role for tensor in found.problem.tensors] == ["weight", "input", "output"]
+    assert inputs.mapping.entries[3].temporal_order == ("K", "P", "R")
+    assert inputs.mapping.entries[5].unicast == ("Inputs",)
+    assert str(inputs.problem.tensor("Inputs").projection[0]) == "2*P + R"
+    assert [tensor.role for tensor in inputs.problem.tensors] == ["weight", "input", "output"]
 
 
 def test_a_level_that_fans_out_both_ways_gets_a_virtual_cluster() -> None:
-    found = TimeloopAdapter().parse([INPUTS / "A3_dwconv_00.yaml"]).architecture
-    assert found is not None
-    names = [(c.name, c.fanout.axis, c.fanout.size, c.is_virtual) for c in found.clusters]
+    arch = TimeloopAdapter().parse([INPUTS / "A3_dwconv_00.yaml"]).architecture
+    assert arch is not None
+    names = [(c.name, c.fanout.axis, c.fanout.size, c.is_virtual) for c in arch.clusters]
     assert names[1:3] == [("GLB", "Y", 12, False), ("GLB_X", "X", 14, True)]
 
 
@@ -169,46 +169,46 @@ def test_an_unrolling_without_a_fanout_gets_a_place_and_is_judged(tmp_path: Path
     text = ALL.replace("factors: K=2, permutation: KPR}", "permutation: KPR}") + (
         "- {target: DRAM, type: spatial, factors: K=2, permutation: KPR, split: 0}\n"
     )
-    found = read(tmp_path, text)
-    assert found.problem and found.architecture and found.mapping
-    verdict = legality(found.problem, found.architecture, found.mapping)
+    inputs = read(tmp_path, text)
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    verdict = legality(inputs.problem, inputs.architecture, inputs.mapping)
     assert [(reason.code, reason.where) for reason in verdict.reasons] == [("fanout", "entry 1 on DRAM")]
 
 
 def test_a_wrong_product_is_left_to_legality(tmp_path: Path) -> None:
-    found = read(tmp_path, ALL.replace("factors: P=3 K=1", "factors: P=3 K=5"))
-    assert found.problem and found.architecture and found.mapping
-    (reason,) = legality(found.problem, found.architecture, found.mapping).reasons
+    inputs = read(tmp_path, ALL.replace("factors: P=3 K=1", "factors: P=3 K=5"))
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    (reason,) = legality(inputs.problem, inputs.architecture, inputs.mapping).reasons
     assert reason.code == "coverage" and "60 iterations, the problem has 12" in reason.message
 
 
 def test_zero_is_the_whole_dimension(tmp_path: Path) -> None:
     whole = ALL.replace("P=3 K=1", "P=6 K=1").replace("factors: P=2", "factors: P=1")
     assert read(tmp_path, whole.replace("P=6 K=1", "P=0 K=1")) == read(tmp_path, whole)
-    found = read(tmp_path, ALL.replace("P=3 K=1", "P=0 K=1"))
-    assert found.problem and found.architecture and found.mapping
-    (reason,) = legality(found.problem, found.architecture, found.mapping).reasons
+    inputs = read(tmp_path, ALL.replace("P=3 K=1", "P=0 K=1"))
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    (reason,) = legality(inputs.problem, inputs.architecture, inputs.mapping).reasons
     assert "12 iterations, the problem has 6" in reason.message
 
 
 def test_remainders_become_tiles_that_do_not_divide(tmp_path: Path) -> None:
-    found = read(
+    inputs = read(
         tmp_path,
         ALL.replace("factors: K=2, permutation: KPR", 'factors: "K=2,2 P=2", permutation: KPR').replace(
             "P=3 K=1", '"P=2,1 K=1"'
         ),
     )
-    assert found.problem and found.architecture and found.mapping
-    assert legality(found.problem, found.architecture, found.mapping)
-    assert not found.mapping.is_perfect
-    assert [f[0]["P"] for f in found.mapping.factors()][:4] == [1, 2, 1, 2]
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    assert legality(inputs.problem, inputs.architecture, inputs.mapping)
+    assert not inputs.mapping.is_perfect
+    assert [f[0]["P"] for f in inputs.mapping.factors()][:4] == [1, 2, 1, 2]
     assert "remainder" in complaint(tmp_path, ALL.replace("P=3 K=1", '"P=3,1 K=1"'))
 
 
 def test_a_measured_remainder() -> None:
-    found = TimeloopAdapter().parse([INPUTS / "A3_imperfect_v303_10.yaml"])
-    assert found.mapping is not None and not found.mapping.is_perfect
-    assert found.mapping.entries[1].temporal_tile_sizes["K"] == 5
+    inputs = TimeloopAdapter().parse([INPUTS / "A3_imperfect_v303_10.yaml"])
+    assert inputs.mapping is not None and not inputs.mapping.is_perfect
+    assert inputs.mapping.entries[1].temporal_tile_sizes["K"] == 5
 
 
 def test_parts_may_be_absent(tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ def test_keys_that_timeloop_ignores_are_told(tmp_path: Path) -> None:
     text = ALL.replace("permutation: KPR}", "permutation: KPR, split: 1}").replace(
         "bypass: [Weights]", "bypass: [Weights], stream: [Inputs]"
     )
-    found = read(tmp_path, text + "model: {verbose: true}\n")
-    assert found.mapping == read(tmp_path, ALL).mapping
-    assert [warning.partition(": ")[2] for warning in found.warnings] == [
+    inputs = read(tmp_path, text + "model: {verbose: true}\n")
+    assert inputs.mapping == read(tmp_path, ALL).mapping
+    assert [warning.partition(": ")[2] for warning in inputs.warnings] == [
         "model (settings of Timeloop's model) is ignored",
         "split in a temporal directive is ignored, as in Timeloop",
         "stream in a bypass directive is ignored, as in Timeloop",
@@ -269,7 +269,7 @@ def test_bit_widths_of_the_quantisation_fork_narrow_the_values(tmp_path: Path) -
     }
     common = read(tmp_path, ALL.replace("Pstride: 2}", "Pstride: 2, commonBitwidth: 4, bitwidths: {Inputs: 8}}"))
     assert common.architecture is not None
-    assert {name: bits for each in common.architecture.memories for name, bits in each.bits_per_value.items()} == {
+    assert {name: bits for memory in common.architecture.memories for name, bits in memory.bits_per_value.items()} == {
         "Weights": 4,
         "Inputs": 8,
         "Outputs": 4,
@@ -283,8 +283,8 @@ def test_a_stray_file_in_a_folder_is_left_out_and_told(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "all.yaml").write_text(ALL)
     (folder / "compose.yaml").write_text("services: {tool: {image: x}}\n")
-    found = TimeloopAdapter().parse([folder])
-    assert found.mapping is not None and found.warnings[0].endswith(
+    inputs = TimeloopAdapter().parse([folder])
+    assert inputs.mapping is not None and inputs.warnings[0].endswith(
         "compose.yaml is left out: it has no section of Timeloop"
     )
     with pytest.raises(InputError, match="no section 'services'"):
@@ -299,8 +299,8 @@ def test_a_tileflow_problem_is_told_by_its_name(tmp_path: Path) -> None:
 def test_sizes_may_be_variables(tmp_path: Path) -> None:
     named = PROBLEM.replace("K: 12, P: 6", "K: 2 * HALF, P: ROWS")
     for variables in ("{HALF: 6, ROWS: HALF}", "[{HALF: 6}, {ROWS: HALF}]"):
-        found = read(tmp_path, named, f"variables: {variables}\n")
-        assert found.problem == read(tmp_path, PROBLEM).problem
+        inputs = read(tmp_path, named, f"variables: {variables}\n")
+        assert inputs.problem == read(tmp_path, PROBLEM).problem
     for position, text in enumerate((named, "variables: {HALF: 1, ROWS: HALF}\n")):
         (tmp_path / f"{position}.yaml").write_text(text)
     paths = [tmp_path / "0.yaml", tmp_path / "1.yaml"]
@@ -332,22 +332,22 @@ def test_old_spellings(tmp_path: Path) -> None:
       - {name: Registers, entries: 1, instances: 4, meshX: 2, vector-access-energy: 0.25}
       - {name: DRAM, technology: DRAM, instances: 1, bandwidth: 10.0, vector-access-energy: 64}
     """
-    found = read(tmp_path, flat).architecture
-    assert found is not None
-    assert [(c.name, c.fanout.size, c.fanout.axis) for c in found.clusters] == [
+    arch = read(tmp_path, flat).architecture
+    assert arch is not None
+    assert [(c.name, c.fanout.size, c.fanout.axis) for c in arch.clusters] == [
         ("DRAM", 2, "Y"),
         ("DRAM_X", 2, "X"),
         ("Registers", 1, "X"),
     ]
-    assert found.memories[0].technology == "dram"
-    assert found.memories[0].read_bandwidth_words_per_cycle == 5.0
+    assert arch.memories[0].technology == "dram"
+    assert arch.memories[0].read_bandwidth_words_per_cycle == 5.0
 
 
 def test_a_memory_without_entries_holds_nothing(tmp_path: Path) -> None:
-    found = read(tmp_path, ALL.replace("entries: 32", "entries: 0"))
-    assert found.problem and found.architecture and found.mapping
-    assert found.architecture.memories[2].holds == ()
-    reasons = legality(found.problem, found.architecture, found.mapping).reasons
+    inputs = read(tmp_path, ALL.replace("entries: 32", "entries: 0"))
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    assert inputs.architecture.memories[2].holds == ()
+    reasons = legality(inputs.problem, inputs.architecture, inputs.mapping).reasons
     assert {(reason.code, reason.where) for reason in reasons} == {("keep", "entry 4 on Column")}
 
 
@@ -356,16 +356,16 @@ def test_what_is_ignored_is_said(tmp_path: Path) -> None:
         "      subtree:\n      - name: PE", "      - {name: Wires, class: XY_NoC}\n      subtree:\n      - name: PE"
     )
     text = text.replace("factors: K2 R3, permutation: RK P", "factors: K2 R3")
-    found = read(tmp_path, text + "mapper: {timeout: 1000}\n")
-    assert len(found.warnings) == 4
-    assert "mapper" in found.warnings[0] and ":" in found.warnings[0]
-    assert "colour" in found.warnings[1] and "Wires" in found.warnings[2] and "K, R" in found.warnings[3]
+    inputs = read(tmp_path, text + "mapper: {timeout: 1000}\n")
+    assert len(inputs.warnings) == 4
+    assert "mapper" in inputs.warnings[0] and ":" in inputs.warnings[0]
+    assert "colour" in inputs.warnings[1] and "Wires" in inputs.warnings[2] and "K, R" in inputs.warnings[3]
 
 
 def test_entries_set_the_size_where_the_depth_gives_another(tmp_path: Path) -> None:
-    found = read(tmp_path, ALL.replace("n_banks: 2", "n_banks: 2, entries: 512"))
-    assert found.architecture is not None and found.architecture.memories[1].capacity_words == 512
-    assert any("memory_depth of" in warning and "because entries is given" in warning for warning in found.warnings)
+    inputs = read(tmp_path, ALL.replace("n_banks: 2", "n_banks: 2, entries: 512"))
+    assert inputs.architecture is not None and inputs.architecture.memories[1].capacity_words == 512
+    assert any("memory_depth of" in warning and "because entries is given" in warning for warning in inputs.warnings)
 
 
 def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
@@ -374,7 +374,7 @@ def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
     )
     found, plain = read(tmp_path, noted), read(tmp_path, ALL)
     assert (found.architecture, found.mapping) == (plain.architecture, plain.mapping)
-    assert [word for word in ("'bank'", "'owner'") if any(word in each for each in found.warnings)] == [
+    assert [word for word in ("'bank'", "'owner'") if any(word in warning for warning in found.warnings)] == [
         "'bank'",
         "'owner'",
     ]
@@ -390,11 +390,11 @@ def named_network(text: str, kind: str = "XY_NoC", inner: str = "Wires") -> str:
 
 
 def test_a_named_network_counts_as_the_one_between_its_levels(tmp_path: Path) -> None:
-    found = read(tmp_path, named_network(ALL))
+    inputs = read(tmp_path, named_network(ALL))
     same = read(tmp_path, ALL.replace("n_banks: 2", "router_energy: 0.5, energy_per_hop: 0.25"))
-    assert found.architecture == same.architecture and found.warnings == same.warnings
-    assert found.architecture is not None
-    assert found.architecture.cluster("Buffer").fanout.network.energy_per_hop_pj == 0.25
+    assert inputs.architecture == same.architecture and inputs.warnings == same.warnings
+    assert inputs.architecture is not None
+    assert inputs.architecture.cluster("Buffer").fanout.network.energy_per_hop_pj == 0.25
 
 
 @pytest.mark.parametrize(("kind", "inner"), [("SimpleMulticast", "Wires"), ("XY_NoC", "Wire")])
@@ -491,33 +491,33 @@ def test_of_two_names_for_one_thing_the_first_counts_as_in_timeloop(tmp_path: Pa
     both = ALL.replace("memory_depth: 1024", "depth: 1024, data_storage_depth: 640, data_storage_width: 32, width: 64")
     found, plain = read(tmp_path, both), read(tmp_path, ALL)
     assert found.architecture == plain.architecture
-    told = [each for each in found.warnings if each not in plain.warnings]
+    told = [warning for warning in found.warnings if warning not in plain.warnings]
     assert [each.split(": ")[1].split()[0] for each in told] == ["data_storage_width", "data_storage_depth"]
 
 
 def test_an_action_that_the_energy_table_lacks_has_timeloops_estimate(tmp_path: Path) -> None:
     table = "- {name: read, arguments: {stride: 0}, energy: 1}"
     actions = ALL[ALL.index(table) : ALL.index("    - {name: update, arguments: {}, energy: 4}\n")]
-    found = read(tmp_path, ALL.replace(actions, "- {name: access, energy: 7}\n"))
-    assert found.architecture is not None
-    buffer = found.architecture.memories[1]
+    inputs = read(tmp_path, ALL.replace(actions, "- {name: access, energy: 7}\n"))
+    assert inputs.architecture is not None
+    buffer = inputs.architecture.memories[1]
     assert buffer.read_energy_pj == buffer.write_energy_pj == pytest.approx(5.507538)
     assert buffer.update_energy_pj == 4
-    assert f"lacks 'read' or 'write' of {buffer.name}" in " ".join(found.warnings)
+    assert f"lacks 'read' or 'write' of {buffer.name}" in " ".join(inputs.warnings)
 
 
 def test_what_a_component_says_of_its_energy_counts_more_than_the_table(tmp_path: Path) -> None:
-    found = read(tmp_path, ALL.replace("n_banks: 2", "vector_access_energy: 9")).architecture
-    assert found is not None
-    assert (found.memories[1].read_energy_pj, found.memories[1].write_energy_pj) == (9, 9)
+    arch = read(tmp_path, ALL.replace("n_banks: 2", "vector_access_energy: 9")).architecture
+    assert arch is not None
+    assert (arch.memories[1].read_energy_pj, arch.memories[1].write_energy_pj) == (9, 9)
 
 
 def test_a_width_of_one_of_several_instances_is_read_as_a_block_of_one(tmp_path: Path) -> None:
-    found = read(tmp_path, ALL.replace("entries: 32", "width: 16, cluster_size: 3, depth: 32"))
-    assert found.architecture is not None
-    column = found.architecture.memories[2]
+    inputs = read(tmp_path, ALL.replace("entries: 32", "width: 16, cluster_size: 3, depth: 32"))
+    assert inputs.architecture is not None
+    column = inputs.architecture.memories[2]
     assert (column.block_words, column.instances_per_macro, column.capacity_words) == (1, 3, 32)
-    (warning,) = found.warnings
+    (warning,) = inputs.warnings
     assert "width 16 of Column is not 16 bits x cluster 3" in warning and "0.yaml:13" in warning
 
 

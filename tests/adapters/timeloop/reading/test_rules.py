@@ -70,8 +70,8 @@ def variant(inputs: InputSet) -> Variant:
 
 def test_what_rules_mean() -> None:
     rules = RULES.replace("- {target: 1, type: temporal, factors: K=0}\n", "")
-    found = read(rules)
-    rule = variant(found)
+    inputs = read(rules)
+    rule = variant(inputs)
     (buffer,) = rule.temporal
     assert (buffer.memory, buffer.only, buffer.order) == ("Buffer", ("N", "K"), ("N", "K"))
     assert buffer.factors["N"] == TripRange(min=1, max=4)
@@ -84,8 +84,8 @@ def test_what_rules_mean() -> None:
         KeepRule(memory="Buffer", free=("A", "W", "Z")),
         KeepRule(memory="Spad", keep=("A",), bypass=("W",), free=("Z",)),
     )
-    assert found.problem and found.architecture and found.constraints
-    assert MapSpace.of(found.problem, found.architecture, rule).size > 0
+    assert inputs.problem and inputs.architecture and inputs.constraints
+    assert MapSpace.of(inputs.problem, inputs.architecture, rule).size > 0
 
 
 def test_numbers_count_levels_from_the_innermost_and_zero_is_all() -> None:
@@ -312,12 +312,12 @@ def test_each_word_of_the_grammar_is_read_left_or_refused(kind: str, word: str) 
             read(f"\n- {rule}\n")
         assert word in str(caught.value)
         return
-    found = read(f"\n- {rule}\n")
-    without = [each for each in variant(found).unsearched if each not in variant(plain).unsearched]
+    inputs = read(f"\n- {rule}\n")
+    without = [each for each in variant(inputs).unsearched if each not in variant(plain).unsearched]
     if fate == "left":
         assert [each.joint is not None for each in without] == [True]
         return
-    changed = (found.constraints, found.architecture) != (plain.constraints, plain.architecture)
+    changed = (inputs.constraints, inputs.architecture) != (plain.constraints, plain.architecture)
     assert not without and changed == (fate == "read")
 
 

@@ -63,7 +63,7 @@ def test_each_way_is_its_steps_and_what_is_moved() -> None:
     report = mapped(TRANSPOSED, algorithms="native,ttgt")
     native, ttgt = report.choices
 
-    assert [each.offer.name for each in report.choices] == ["native", "ttgt"]
+    assert [choice.offer.name for choice in report.choices] == ["native", "ttgt"]
     assert native.moved == Cost() and ttgt.moved.energy_pj > 0 and ttgt.moved.cycles > 0
     for each, layer in zip(report.choices, ("einsum", "einsum.ttgt"), strict=True):
         assert each.steps == Cost(report[layer].energy_pj or 0, report[layer].cycles or 0)
@@ -77,7 +77,7 @@ def test_each_way_is_its_steps_and_what_is_moved() -> None:
 def test_without_movements_totals_are_those_of_the_steps() -> None:
     report = mapped(TRANSPOSED, algorithms=["ttgt"], movement="none")
 
-    assert [each.total for each in report.choices] == [each.steps for each in report.choices]
+    assert [choice.total for choice in report.choices] == [choice.steps for choice in report.choices]
 
 
 def test_every_search_has_the_same_budget() -> None:
@@ -98,13 +98,13 @@ def test_ways_that_share_a_step_are_searched_once() -> None:
     report = mapped("O[p] += I[p+r] * W[r]; p=6 r=3", algorithms="im2col")
 
     assert len(report.layers) == 1 and report.layers[0].count == 1
-    assert [each.offer.name for each in report.choices] == ["im2col.explicit", "im2col.implicit"]
+    assert [choice.offer.name for choice in report.choices] == ["im2col.explicit", "im2col.implicit"]
 
 
 def test_an_algorithm_that_does_not_apply_says_why_and_the_others_count() -> None:
     report = mapped(CONTRACTION, algorithms="native,im2col")
 
-    assert [each.total is None for each in report.choices] == [False, True]
+    assert [choice.total is None for choice in report.choices] == [False, True]
     assert report.complete and "it is a gemm" in str(report)
 
 
@@ -120,7 +120,7 @@ def test_an_interrupted_run_has_no_totals() -> None:
     part = tw.MappingReport(report.workload, report.configuration, report.layers[:1], expansion=report.expansion)
 
     assert part.missing == 1
-    assert [each.total is None for each in part.choices] == [False, True]
+    assert [choice.total is None for choice in part.choices] == [False, True]
 
 
 def test_words_are_checked() -> None:
@@ -159,9 +159,9 @@ def test_verify_shows_that_the_alternative_computes_the_same_tensor(
     folder = tmp_path_factory.mktemp("mapped")
     tw.map(problem, "union_edge", mapper="random", evaluations=20, cache=False, algorithms=algorithm, folder=folder)
     for path in folder.glob("0*.yaml"):
-        found = tw.verify(path)
-        assert found.right and all(each.equality and each.equality.right for each in found.alternatives)
-        assert len(found.alternatives) == (
+        report = tw.verify(path)
+        assert report.right and all(way.equality and way.equality.right for way in report.alternatives)
+        assert len(report.alternatives) == (
             problem.content_key != tw.MappedProblem.from_yaml(path.read_text()).problem.content_key
         )
 
@@ -175,10 +175,10 @@ def test_verify_tells_of_an_alternative_that_computes_something_else(tmp_path: P
     wrong = record.model_copy(update={"alternative": record.alternative.model_copy(update={"dimensions": swapped})})
     path.write_text(file.model_copy(update={"alternatives": (wrong,)}).to_yaml())
 
-    found = tw.verify(path)
+    report = tw.verify(path)
 
-    assert not found.right and found.legal
-    assert "the steps do not suit the problem" in str(found)
+    assert not report.right and report.legal
+    assert "the steps do not suit the problem" in str(report)
 
 
 # -- the guard and the conformance kit -----------------------------------------------------------------------------
@@ -243,8 +243,8 @@ class Changed:
         self.change = change
 
     def alternatives(self, problem: tw.Problem) -> Any:
-        (found,) = installed().make(AlgorithmSpec, "ttgt").alternatives(problem)
-        answer = self.change(found)
+        (way,) = installed().make(AlgorithmSpec, "ttgt").alternatives(problem)
+        answer = self.change(way)
         return [answer] if isinstance(answer, Alternative) else answer
 
 

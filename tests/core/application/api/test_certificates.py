@@ -42,7 +42,7 @@ def walked() -> Layer:
 def outcomes(certificate: Layer, limit: int = 0) -> dict[str, bool | None]:
     """Return the outcome of each check; by default nothing is enumerated."""
     found = tw.verify_certificate(certificate, samples=1000, limit=limit)
-    passed = {each.name: each.passed for each in found.checks}
+    passed = {check.name: check.passed for check in found.checks}
     assert found.right == (False not in passed.values() and passed.get("bound") is True)
     return passed
 
@@ -241,7 +241,7 @@ def test_whoever_proves_gets_a_certificate() -> None:
     assert found.claim.incumbent.provenance is not None and found.claim.incumbent.provenance.mapper.name == "Proving"
     assert found.gap == 0 and tw.verify_certificate(found, samples=1000).right
     alone = tw.verify_certificate(found, samples=1000, limit=0)
-    assert not alone.right and [each.passed for each in alone.checks[-2:]] == [None, None]
+    assert not alone.right and [check.passed for check in alone.checks[-2:]] == [None, None]
     assert "cannot be asked" in alone.checks[-2].message
 
 

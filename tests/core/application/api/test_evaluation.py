@@ -45,14 +45,14 @@ def test_another_architecture_may_be_given(layer: tw.MappedLayer) -> None:
 
 
 def test_several_models_stand_side_by_side(layer: tw.MappedLayer) -> None:
-    found = tw.evaluate(layer, models=["timeloop", "oracle"])
-    assert [each.model for each in found.reports] == ["timeloop", "oracle"]
-    assert found["oracle"] is found.reports[1] and found.data()["differences"] == found.differences()
-    assert "agree on every count" in str(found) or "where they differ" in str(found)
-    assert list(found.to_frame()["model"]) == ["timeloop", "oracle"]
-    assert "<td" in found._repr_html_() and repr(found) == "<EvaluationReport: timeloop on einsum, oracle on einsum>"
+    report = tw.evaluate(layer, models=["timeloop", "oracle"])
+    assert [each.model for each in report.reports] == ["timeloop", "oracle"]
+    assert report["oracle"] is report.reports[1] and report.data()["differences"] == report.differences()
+    assert "agree on every count" in str(report) or "where they differ" in str(report)
+    assert list(report.to_frame()["model"]) == ["timeloop", "oracle"]
+    assert "<td" in report._repr_html_() and repr(report) == "<EvaluationReport: timeloop on einsum, oracle on einsum>"
     with pytest.raises(KeyError):
-        found["maestro"]
+        report["maestro"]
 
 
 def test_one_model_gives_its_account(layer: tw.MappedLayer) -> None:
@@ -88,16 +88,16 @@ class Unwilling(Broken):
     [(Broken(), "explain raised RuntimeError: splash"), (Unwilling(), "bind raised RuntimeError: no wish")],
 )
 def test_a_crash_is_a_report_that_names_the_model(layer: tw.MappedLayer, model: Any, said: str) -> None:
-    found = tw.evaluate(layer, models=[model, "timeloop"])
-    (reason,) = found.reports[0].reasons
-    assert not found.reports[0].valid and found.reports[1].valid and found.failures == ()
+    report = tw.evaluate(layer, models=[model, "timeloop"])
+    (reason,) = report.reports[0].reasons
+    assert not report.reports[0].valid and report.reports[1].valid and report.failures == ()
     assert reason.code == "plugin_failed" and f"'{type(model).__name__}' failed: {said}" in str(reason)
     assert len(tw.evaluate(layer, models=model).failures) == 1
 
 
 def test_a_refusal_is_a_report_with_its_reasons(layer: tw.MappedLayer) -> None:
-    found = tw.evaluate(layer, models="oracle", model_options={"max_operations": 10})
-    assert not found.reports[0].valid and "expected at most 10" in str(found) and found.failures == ()
+    report = tw.evaluate(layer, models="oracle", model_options={"max_operations": 10})
+    assert not report.reports[0].valid and "expected at most 10" in str(report) and report.failures == ()
 
 
 @pytest.mark.parametrize(

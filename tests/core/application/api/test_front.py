@@ -128,9 +128,9 @@ def test_a_budget_is_met_with_the_least_energy_up_to_the_gap(seed: int) -> None:
     fitting = [each for each in itertools.product(*choices) if sum(point.cycles for point in each) <= budget]
     least = min(sum(point.energy_pj for point in each) for each in fitting)
     uses = chosen_within(fronts, budget)
-    assert [sum(count for _, count in each) for each in uses] == [front.distinct.count for front in fronts]
-    assert sum(point.cycles * count for each in uses for point, count in each) <= budget
-    found = sum(point.energy_pj * count for each in uses for point, count in each)
+    assert [sum(count for _, count in use) for use in uses] == [front.distinct.count for front in fronts]
+    assert sum(point.cycles * count for use in uses for point, count in use) <= budget
+    found = sum(point.energy_pj * count for use in uses for point, count in use)
     assert bound_within(fronts, budget) <= least * (1 + 1e-9) and least <= found
     everything = sum(front.points[-1].cycles * front.distinct.count for front in fronts)
     if budget >= everything:
@@ -168,7 +168,7 @@ def test_layers_are_searched_in_processes_and_come_in_order(tmp_path: Path) -> N
         name: tw.load(f"nk,km->nm; n={size} k=16 m=16", "problem").model_copy(update={"name": name})
         for name, size in sizes.items()
     }
-    work = Workload(name="three", layers=tuple(Layer(problem=each) for each in problems.values()))
+    work = Workload(name="three", layers=tuple(Layer(problem=problem) for problem in problems.values()))
     alone, together = (
         tw.front(work, "eyeriss", points=3, cache=False, jobs=jobs, folder=tmp_path / str(jobs)) for jobs in (1, 2)
     )

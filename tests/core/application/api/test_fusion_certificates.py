@@ -45,8 +45,8 @@ def failed(certificate: Certificate[Any]) -> set[str]:
     """Return the checks that fail, after the digests are made to fit like a careful forgery."""
     sealed = certificate.sealed()
     found = tw.verify_certificate(Certificate.from_yaml(sealed.to_yaml()), samples=5, limit=0)
-    names = {each.name for each in found.checks if each.passed is False}
-    proved = any(each.passed for each in found.checks if each.name == "bound")
+    names = {check.name for check in found.checks if check.passed is False}
+    proved = any(check.passed for check in found.checks if check.name == "bound")
     assert found.right == (proved and not names)
     return names
 

@@ -42,7 +42,7 @@ def test_passes_are_those_of_map_and_totals_their_sums(
     report = tw.generate(
         small, machine(clock_ghz=0.5), prefill=8, decode=3, batch=2, kv_block=2, folder=tmp_path, **SEARCH
     )
-    assert [(each.name, each.steps, each.context) for each in report.passes] == [
+    assert [(phase.name, phase.steps, phase.context) for phase in report.passes] == [
         ("prefill", 1, 8),
         ("decode_10", 2, 10),
         ("decode_12", 1, 12),
@@ -56,17 +56,17 @@ def test_passes_are_those_of_map_and_totals_their_sums(
         totals.append(expected["totals"])
     matrix, sequential, overlapped = report.speeds
     for speed, key in ((matrix, "cycles"), (sequential, "sequential_cycles"), (overlapped, "overlapped_cycles")):
-        first, *steps = [each[key] for each in totals]
+        first, *steps = [total[key] for total in totals]
         assert (speed.first_token_cycles, speed.total_cycles) == (first, first + 2 * steps[0] + steps[1])
         assert speed.token_cycles == (2 * steps[0] + steps[1]) / 3
         assert speed.first_token_seconds == pytest.approx(first / 0.5e9)
         assert speed.tokens_per_second == pytest.approx(2 * 3 / ((2 * steps[0] + steps[1]) / 0.5e9))
-    first, *steps = [each["network_energy_pj"] for each in totals]
+    first, *steps = [total["network_energy_pj"] for total in totals]
     assert sequential.prompt_token_pj == pytest.approx(first / 16)
     assert sequential.token_pj == pytest.approx((2 * steps[0] + steps[1]) / 6)
     assert overlapped.token_pj is None
-    assert {each.name for each in tmp_path.iterdir()} >= {"generation.json", "generation.csv", "decode_12"}
-    pages = [(tmp_path / each.name / "report.html").is_file() for each in report.passes]
+    assert {path.name for path in tmp_path.iterdir()} >= {"generation.json", "generation.csv", "decode_12"}
+    pages = [(tmp_path / phase.name / "report.html").is_file() for phase in report.passes]
     assert pages == [True, False, True]
     for show in (tw.page, tw.plot):
         with pytest.raises(tw.errors.InputError) as caught:
@@ -111,7 +111,7 @@ def test_weights_and_cache_have_to_fit_the_outermost_memory(small: str, room: in
     """1,664 weights and 176 values of the cache."""
     report = tw.generate(small, machine().replace({"WeightsDRAM.capacity_words": room}), prefill=8, decode=3, **SEARCH)
     assert report.memory.fits is fits
-    assert any("have no room in WeightsDRAM" in each for each in report.messages()) is not fits
+    assert any("have no room in WeightsDRAM" in message for message in report.messages()) is not fits
 
 
 def test_operators_have_a_place_below_the_roofline(small: str) -> None:
@@ -131,8 +131,8 @@ def test_without_decoding_there_is_the_prefill_alone(small: str) -> None:
     report = tw.generate(small, "tpu_v1", prefill=8, **SEARCH)
     (speed,) = report.speeds
     assert (speed.counted, speed.token_cycles, speed.total_cycles) == ("matrix layers", None, report["prefill"].cycles)
-    assert any("has no vector unit" in each for each in report.messages())
-    assert any("states no clock" in each for each in report.messages())
+    assert any("has no vector unit" in message for message in report.messages())
+    assert any("states no clock" in message for message in report.messages())
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_without_decoding_there_is_the_prefill_alone(small: str) -> None:
 def test_steps_read_whole_blocks(prefill: int, decode: int, block: int, expected: dict[int, int]) -> None:
     kinds, _ = _kinds("llama3_8b", prefill, decode, 1, block)
     assert {each.context: each.steps for each in kinds[1:]} == expected
-    for each in kinds[1:]:
-        (scores,) = (layer for layer in each.workload.layers if layer.name.endswith(".scores"))
-        assert scores.problem.dimensions["S"] == each.context
+    for kind in kinds[1:]:
+        (scores,) = (layer for layer in kind.workload.layers if layer.name.endswith(".scores"))
+        assert scores.problem.dimensions["S"] == kind.context
 
 
 def test_longer_outputs_have_larger_blocks() -> None:

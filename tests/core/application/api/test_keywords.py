@@ -37,7 +37,7 @@ HEAD = "| setting | default | effect |\n| --- | --- | --- |\n"
 def options(command: str) -> dict[str, Any]:
     """The options of a command by each of their spellings."""
     found: Any = typer.main.get_command(app)
-    return {spelled: each for each in found.commands[command].params for spelled in each.opts}
+    return {spelled: parameter for parameter in found.commands[command].params for spelled in parameter.opts}
 
 
 def row(setting: Setting) -> str:

@@ -58,9 +58,9 @@ def test_a_kind_may_be_asked_for() -> None:
 def test_a_mapping_file_is_a_mapping_and_all_its_parts(tmp_path: Path) -> None:
     report = tw.map("nk,km->nm; n=4 k=4 m=4", EYERISS, evaluations=100, folder=tmp_path)
     (file,) = tmp_path.glob("0*.yaml")
-    found = tw.load(file)
+    mapped = tw.load(file)
 
-    assert isinstance(found, tw.MappedProblem) and found.mapping == report.layers[0].mapping
+    assert isinstance(mapped, tw.MappedProblem) and mapped.mapping == report.layers[0].mapping
     assert tw.load(file, kind="architecture") == EYERISS
     assert tw.load(file, kind="problem") == report.layers[0].problem
 

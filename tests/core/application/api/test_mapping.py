@@ -122,8 +122,8 @@ def test_a_mapping_prints_as_a_loop_nest(report: tw.MappingReport) -> None:
     assert any(line.strip().startswith("WRegister holds B ") for line in lines)
     trips = [int(line.split(" in ")[1].split()[0]) for line in lines if " in " in line]
     product = 1
-    for each in trips:
-        product *= each
+    for trip in trips:
+        product *= trip
     assert product == 288
     assert mapping._repr_html_() == f"<pre>{mapping}</pre>" and f"{mapping}</pre>" in report.layers[0]._repr_html_()
     plain = tw.Mapping.from_yaml(mapping.to_yaml())

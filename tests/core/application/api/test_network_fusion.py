@@ -20,7 +20,7 @@ M, SIZES = 16, (8, 32, 8)
 
 def test_a_result_that_fits_stays_and_the_saving_is_at_most_the_gain() -> None:
     found = tw.fuse_network(products(M, SIZES), "eyeriss", objective="energy", progress=False)
-    assert [each.maker for each in found.residents] == ["L0"] and found.proved
+    assert [resident.maker for resident in found.residents] == ["L0"] and found.proved
     words = M * SIZES[1]
     # the buffer takes the result and gives it back, instead of DRAM
     assert found.gain.unfused - found.value == pytest.approx(2 * (64 - 2.02) * words)
@@ -146,10 +146,10 @@ def test_a_choice_among_known_results_is_proved_next_to_unknown_ones() -> None:
     del data["layers"][1]["after"], data["layers"][1]["reads"]
     found = tw.fuse_network(data, "eyeriss", objective="energy", progress=False)
     assert found.gain.unknown == ("L1",) and "L0" not in found.gain.may_stay and found.gain.least is None
-    assert [each.maker for each in found.residents] == ["L1", "L2"] and found.proved
+    assert [resident.maker for resident in found.residents] == ["L1", "L2"] and found.proved
     assert "proved among choices of the 2 results that may stay whole" in str(found)
     assert found.certificate is not None and "one layer does not state" in str(found.certificate)
-    checks = {each.name: each.passed for each in tw.verify_certificate(found.certificate).checks}
+    checks = {check.name: check.passed for check in tw.verify_certificate(found.certificate).checks}
     assert all(checks.values())
     forged = with_parts(found.certificate, least=found.value)
     assert not tw.verify_certificate(forged.sealed()).right
@@ -170,7 +170,7 @@ def test_a_certificate_of_a_network_without_known_makers_is_wrong() -> None:
     data |= {"value": energy, "bound": energy, "gap": 0.0}
     claim |= {"residents": [], "least": energy, "energy_pj": energy, "cycles": plain.cycles, "mappings": best}
     checks = tw.verify_certificate(tw.Certificate.model_validate(data).sealed()).checks
-    assert [each.name for each in checks if each.passed is False] == ["at least", "bound"]
+    assert [check.name for check in checks if check.passed is False] == ["at least", "bound"]
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -243,10 +243,10 @@ def test_the_bound_names_its_space_and_free_rules_widen_it() -> None:
     energies = {"DRAM": (100, 100), "Buffer": (1, 1), "Registers": (1, 200)}
     clusters: list[dict[str, Any]] = [
         {
-            "name": each,
-            "memories": [{"name": each, "read_energy_pj": energies[each][0], "write_energy_pj": energies[each][1]}],
+            "name": name,
+            "memories": [{"name": name, "read_energy_pj": energies[name][0], "write_energy_pj": energies[name][1]}],
         }
-        for each in names
+        for name in names
     ]
     clusters[1]["memories"][0]["capacity_words"] = 60
     clusters[2]["memories"][0]["capacity_words"] = 8

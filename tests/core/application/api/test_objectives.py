@@ -30,9 +30,9 @@ def test_every_mapper_minimises_ed2p(mapper: str) -> None:
 def test_a_group_is_fused_for_ed2p_and_its_certificate_holds(tmp_path: Path) -> None:
     costs = {}
     for objective in ("energy", "cycles", "ed2p"):
-        found = tw.fuse(EXAMPLE_FILES / "two_products.yaml", objective=objective, folder=tmp_path / objective)
-        assert found.proved and found.bound == found.fused.of(objective)
-        costs[objective] = found.fused.of("ed2p")
+        result = tw.fuse(EXAMPLE_FILES / "two_products.yaml", objective=objective, folder=tmp_path / objective)
+        assert result.proved and result.bound == result.fused.of(objective)
+        costs[objective] = result.fused.of("ed2p")
     assert costs["ed2p"] == min(cost for cost in costs.values() if cost is not None)
     file = tmp_path / "ed2p" / "group.certificate.yaml"
     assert "no fused mapping of the space has less ED2P than" in file.read_text()

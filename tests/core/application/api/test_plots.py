@@ -37,7 +37,7 @@ def test_charts_show_the_figures_of_the_report() -> None:
 
     assert sum(each.get_width() for each in rectangles(energies).values()) * step == pytest.approx(layer.energy_pj)
     assert energies.figure.axes[0].get_xlabel() == unit
-    assert sum(each.get_width() for each in rectangles(latency).values()) == layer.cycles
+    assert sum(rectangle.get_width() for rectangle in rectangles(latency).values()) == layer.cycles
     assert report.plot.roofline().marks.keys() == {"marks/0"}
     assert layer.result.history[-1][1] == layer.result.value
     assert tw.draw(layer.result).marks["line-0"].endswith(f"after {layer.result.history[-1][0]:,} mappings")

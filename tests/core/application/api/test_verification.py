@@ -14,20 +14,20 @@ def layer() -> tw.MappedLayer:
 
 
 def test_a_right_mapping_is_compared_with_the_models(layer: tw.MappedLayer) -> None:
-    found = tw.verify(layer)
-    assert (found.right, found.legal, found.complete, found.result) == (True, True, True, True)
-    timeloop = next(each for each in found.models if each.report.model == "timeloop")
-    assert timeloop.compared > 0 and found.data()["right"] is True
-    assert "complete  yes" in str(found) and "complete  yes" in found._repr_html_()
-    assert repr(found) == "<Verification of einsum: right>"
-    assert len(found.to_frame()) == sum(len(each.differences) for each in found.models)
+    report = tw.verify(layer)
+    assert (report.right, report.legal, report.complete, report.result) == (True, True, True, True)
+    timeloop = next(model for model in report.models if model.report.model == "timeloop")
+    assert timeloop.compared > 0 and report.data()["right"] is True
+    assert "complete  yes" in str(report) and "complete  yes" in report._repr_html_()
+    assert repr(report) == "<Verification of einsum: right>"
+    assert len(report.to_frame()) == sum(len(model.differences) for model in report.models)
 
 
 def test_a_wrong_mapping_is_told(layer: tw.MappedLayer) -> None:
     longer = layer.problem.replace({"dimensions.p": 8})
-    found = tw.verify(layer.mapping, problem=longer)  # type: ignore[arg-type]
-    assert (found.right, found.legal, found.complete) == (False, False, False)
-    assert found.models == () and "coverage" in str(found)
+    report = tw.verify(layer.mapping, problem=longer)  # type: ignore[arg-type]
+    assert (report.right, report.legal, report.complete) == (False, False, False)
+    assert report.models == () and "coverage" in str(report)
 
 
 def test_what_is_too_large_is_refused(layer: tw.MappedLayer) -> None:

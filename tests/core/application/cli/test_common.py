@@ -91,7 +91,7 @@ def test_help_has_whole_summaries_and_options_under_headings(tilewright: Command
     blocks = dict(re.findall(r"^(\S.*):\n((?:  .*\n|\n(?=  ))*)", tilewright("map", "--help").out, flags=re.MULTILINE))
     assert {"Arguments", "Options", *PANELS} == blocks.keys()
     assert "--seconds" in blocks["Limits of a search"] and "--arch" in blocks["Options"]
-    names = {each.name for each in inspect.signature(map_command).parameters.values()}
+    names = {parameter.name for parameter in inspect.signature(map_command).parameters.values()}
     names |= inspect.signature(explore_command).parameters.keys() | {"traceback", "help"}
     assert {name for panel in PANELS.values() for name in panel} <= names
 

@@ -202,7 +202,7 @@ def test_a_model_must_declare_that_it_takes_tensors_which_bypass_the_outermost_m
     inside = MAPPING.replace("keep: [A, B, Z], temporal_tile_sizes: {M: 4", "keep: [A, Z], temporal_tile_sizes: {M: 4")
     assert Capabilities().judge_mapping(*parts, Mapping.from_yaml(MAPPING))
     verdict = Capabilities().judge_mapping(*parts, Mapping.from_yaml(inside))
-    assert [str(each) for each in verdict.reasons] == [
+    assert [str(reason) for reason in verdict.reasons] == [
         "entry 0 on D: B bypasses it; every tensor must be kept there [bypass]"
     ]
     assert Capabilities(inner_backing_store=True).judge_mapping(*parts, Mapping.from_yaml(inside))

@@ -82,8 +82,8 @@ def test_what_is_on_chip_before_or_after_a_group_takes_its_room_all_the_time(mod
     for words, codes in ((need - 1, ["alive"]), (need, [])):
         data["architecture"]["clusters"][1]["memories"][0]["capacity_words"] = words
         (result,) = tw.evaluate(tw.GroupMapping.model_validate(data), models=model).reports
-        assert [each.code for each in result.reasons] == codes
-    levels = {each.name: each for each in result.levels}
+        assert [reason.code for reason in result.reasons] == codes
+    levels = {level.name: level for level in result.levels}
     assert levels["Buffer"].used_words == need and "down.Weights" not in levels["DRAM"].tensors
 
 

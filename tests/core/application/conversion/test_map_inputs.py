@@ -70,11 +70,11 @@ def given(work: object, arch: object, **words: object) -> tuple[Workload, Archit
 
 
 def test_a_folder_of_layers_and_several_files_of_hardware_are_mapped(folder: Path) -> None:
-    found = tw.map(folder / "layers", [folder / "arch.yaml", folder / "ERT.yaml"], mapper="exhaustive", cache=False)
-    assert [layer.name for layer in found.layers] == ["layer1", "layer2", "layer10"]
-    assert found.complete and found.configuration.architecture.memories[0].read_energy_pj == 100
-    (again,) = tw.evaluate(found["layer2"]).reports
-    assert again.edp == found["layer2"].edp
+    report = tw.map(folder / "layers", [folder / "arch.yaml", folder / "ERT.yaml"], mapper="exhaustive", cache=False)
+    assert [layer.name for layer in report.layers] == ["layer1", "layer2", "layer10"]
+    assert report.complete and report.configuration.architecture.memories[0].read_energy_pj == 100
+    (again,) = tw.evaluate(report["layer2"]).reports
+    assert again.edp == report["layer2"].edp
 
 
 def test_what_files_say_of_mappings_counts_for_each_size(folder: Path) -> None:
@@ -116,7 +116,7 @@ def test_hardware_with_a_problem_of_its_own_leaves_that_out(folder: Path, caplog
     whole.write_text(ARCH + RULES + SHAPE.replace("SIZE", "12"))
     with caplog.at_level(logging.WARNING, "tilewright"):
         work, architecture, constraints = given(problem, [whole])
-    assert work.layers[0].problem == problem and [each.name for each in architecture.memories] == ["DRAM", "Buffer"]
+    assert work.layers[0].problem == problem and [memory.name for memory in architecture.memories] == ["DRAM", "Buffer"]
     assert not constraints.variants and "the problem in these files, gemm, is ignored" in caplog.text
 
 

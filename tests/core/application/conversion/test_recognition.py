@@ -144,7 +144,7 @@ def test_an_adapter_that_reads_everything_does_not_hide_the_one_with_the_keys(
 
     added(AdapterSpec(name="eager", summary="Reads everything.", factory=Eager))  # type: ignore[arg-type]
     assert tw.load(tmp_path / "work.yaml", "workload") == before
-    known = [each.spec.name for each in owners([tmp_path / "work.yaml"], installed().of_kind(AdapterSpec))]
+    known = [owner.spec.name for owner in owners([tmp_path / "work.yaml"], installed().of_kind(AdapterSpec))]
     assert known == ["accelforge"]
 
 

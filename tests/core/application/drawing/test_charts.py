@@ -37,7 +37,7 @@ def test_bars_side_by_side_begin_at_zero() -> None:
     drawing = bars("energy", ["a", "b"], ["A", "B"], VALUES, "pJ", stacked=False)
     (axes,) = drawing.figure.axes
 
-    assert all(each.get_x() == 0 for each in rectangles(drawing).values())
+    assert all(rectangle.get_x() == 0 for rectangle in rectangles(drawing).values())
     assert [text.get_text() for text in axes.texts] == ["1", "2", "3"]  # none for the one that is missing
 
 
@@ -80,7 +80,7 @@ def test_a_search_is_drawn_to_its_last_value() -> None:
 
     assert points(lines(drawing)[0]) == [(1, 9), (10, 4), (100, 2), (100, 2)]
     assert drawing.figure.axes[0].get_ylabel() == "uJ" and [y for _, y in points(lines(drawing)[2])] == [1, 1]
-    assert [points(each)[0] for each in lines(several)[::2]] == [(1, 3), (2, 1)]  # times the last value
+    assert [points(line)[0] for line in lines(several)[::2]] == [(1, 3), (2, 1)]  # times the last value
 
 
 def test_nothing_to_draw_is_told() -> None:

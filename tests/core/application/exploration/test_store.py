@@ -75,7 +75,7 @@ def test_nothing_is_searched_twice_by_another_exploration_either(tmp_path: Path)
     assert all(each.cached for each in report.found) and len(report.found) == 4
     assert rows(store, "SELECT * FROM results") == before
     with Store(store) as kept:
-        assert [each.space["name"] for each in kept.explorations()] == ["small", "other"]
+        assert [exploration.space["name"] for exploration in kept.explorations()] == ["small", "other"]
 
 
 def test_failures_are_rows_and_searched_again_when_asked(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_explorations_on_one_store_share_the_searches(tmp_path: Path) -> None:
     space.write_text(yaml.safe_dump(MANY), encoding="utf-8")
     words = [sys.executable, "-c", SHARED, FORMULA, str(space), str(store)]
     programs = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    (one, searched), (other, searched_too) = (json.loads(each.communicate(timeout=300)[0]) for each in programs)
+    (one, searched), (other, searched_too) = (json.loads(program.communicate(timeout=300)[0]) for program in programs)
 
     assert one == other and len(one) == 43
     assert searched + searched_too == 43 and min(searched, searched_too) > 0

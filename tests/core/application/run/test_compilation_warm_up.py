@@ -42,7 +42,7 @@ class Compiling:
 
     @property
     def others(self) -> list[int]:
-        return [int(each.name) for each in self.place.iterdir() if each.name != str(os.getpid())]
+        return [int(path.name) for path in self.place.iterdir() if path.name != str(os.getpid())]
 
 
 class Slow(PlainEvaluator):
@@ -80,9 +80,9 @@ def test_the_mapper_compiles_in_another_process_while_the_model_does(
 ) -> None:
     mapper = Compiling(tmp_path)
     with caplog.at_level(logging.WARNING, "tilewright"):
-        found = run(mapper, Slow(compile_something))
+        result = run(mapper, Slow(compile_something))
     (other,) = mapper.others
-    assert found.evaluated == 10 and found.error is None
+    assert result.evaluated == 10 and result.error is None
     assert soon(lambda: not runs(other), 5)
     assert [record.message[:10] for record in caplog.records] == ["compiling "]
 
@@ -130,7 +130,7 @@ def test_ctrl_c_ends_both(tmp_path: Path) -> None:
 
     with interrupts.heard():
         began = time.monotonic()
-        found = run(mapper, Slow(press))
-    assert (found.stop, found.best) == ("cancelled", None)
+        result = run(mapper, Slow(press))
+    assert (result.stop, result.best) == ("cancelled", None)
     assert time.monotonic() - began < 40
     assert soon(lambda: not any(map(runs, mapper.others)), 5)

@@ -177,7 +177,7 @@ tensors:
 def test_layers_and_groups_have_one_warning_on_a_dimension_of_two_coordinates(model: str, count: int) -> None:
     problem = tw.Problem.from_yaml(DIAGONAL)
     memories = [{"name": name, "read_energy_pj": 1, "write_energy_pj": 1} for name in ("DRAM", "Buffer")]
-    clusters = [{"name": each["name"], "memories": [each]} for each in memories]
+    clusters = [{"name": memory["name"], "memories": [memory]} for memory in memories]
     architecture = tw.Architecture.model_validate(
         {"name": "two", "clusters": clusters, "compute": {"energy_per_operation_pj": 1}}
     )

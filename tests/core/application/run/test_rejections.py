@@ -68,10 +68,10 @@ def test_what_breaks_the_rules_is_told_by_the_rules() -> None:
 def test_what_keeps_the_rules_is_told_by_the_model() -> None:
     """Reasons in the order of their counts; one that a mapping has twice counts once."""
     told = found(Choosy()).rejections
-    assert told is not None and {each.code for each in told.reasons} == {"capacity", "taste"}
-    assert [each.count for each in told.reasons] == sorted((each.count for each in told.reasons), reverse=True)
-    by_taste = sum(each.count for each in told.reasons if each.code == "taste")
-    by_rule = max(each.count for each in told.reasons if each.code == "capacity")
+    assert told is not None and {reason.code for reason in told.reasons} == {"capacity", "taste"}
+    assert [reason.count for reason in told.reasons] == sorted((reason.count for reason in told.reasons), reverse=True)
+    by_taste = sum(reason.count for reason in told.reasons if reason.code == "taste")
+    by_rule = max(reason.count for reason in told.reasons if reason.code == "capacity")
     assert by_taste + by_rule == told.sampled == SAMPLED
 
 

@@ -129,7 +129,7 @@ def test_room_is_exact(rows: int, sizes: tuple[int, ...], arch: Any, least: floa
     network = prepared(products(rows, sizes), arch, "energy")
     placed = network.place()
     assert placed.value == pytest.approx(least, rel=1e-9) == pytest.approx(placed.bound, rel=1e-8)
-    assert [each.maker for each in placed.residents] == stay
+    assert [resident.maker for resident in placed.residents] == stay
     group = group_of(network, placed)
     assert group is not None
     for model in (TIMELOOP, ORACLE):
@@ -200,7 +200,7 @@ def cost_in(network: ResidentNetwork, placed: Placement) -> float:
     """Return what a placement that was found in another home costs here; inf if it is not legal."""
     costs = list[tuple[float, float]]()
     with suppress(NotConformableError, InputError):
-        for number, live in enumerate(network.lives(each.maker for each in placed.residents)):
+        for number, live in enumerate(network.lives(resident.maker for resident in placed.residents)):
             layer = placed.costs[number].layer
             assert layer is not None and layer.result is not None and layer.result.best is not None
             costs.append(network.priced(number, live, layer.result.best))
@@ -217,7 +217,7 @@ def test_a_rule_that_keeps_a_tensor_needs_room_for_it() -> None:
         rules = {"kind": "constraints", "name": "rules", "variants": [{"keep": keep}]}
         network = prepared(products(4, (4, 4, 4, 4)), arch, "energy", rules)
         placed = network.place()
-        assert [each.maker for each in placed.residents] == stay and placed.bound >= placed.value * (1 - 1e-8)
+        assert [resident.maker for resident in placed.residents] == stay and placed.bound >= placed.value * (1 - 1e-8)
     network = prepared(products(4, (4, 4, 4, 4, 4)), arch, "energy", rules)
     network.gain()
     case = dataclasses.replace(network.case(0, frozenset()), reserved=32 * 16)
@@ -230,7 +230,7 @@ def test_rules_on_the_loops_of_the_outermost_memory_hold_for_layers_with_residen
     rules = {"kind": "constraints", "name": "rules", "variants": [{"temporal": temporal}]}
     network = prepared(products(4, (4, 4, 4)), machine({"capacity_words": 60}), "energy", rules)
     placed = network.place()
-    assert [each.maker for each in placed.residents] == ["L0"]
+    assert [resident.maker for resident in placed.residents] == ["L0"]
     for cost in placed.costs:
         assert cost.layer is not None and cost.layer.mapping is not None
         factors = cost.layer.mapping.factors()
@@ -318,7 +318,7 @@ def test_a_result_that_the_network_returns_does_not_stay() -> None:
     assert prepared(data, arch, "energy").place().value == 8880
     data["layers"][0]["returned"] = True
     placed = prepared(data, arch, "energy").place()
-    assert [each.maker for each in placed.residents] == ["L1"]
+    assert [resident.maker for resident in placed.residents] == ["L1"]
     assert placed.value == 12096 == first.value + others.value
 
 
@@ -417,7 +417,7 @@ def test_results_that_are_read_side_by_side_stay_together() -> None:
         ("L0", 8, "L1"),
         ("L1", 12, "L0"),
     ]
-    assert [each.maker for each in network.place().residents] == ["L0", "L1"]
+    assert [resident.maker for resident in network.place().residents] == ["L0", "L1"]
     with pytest.raises(InputError, match="L0 stays only with L1: a layer reads all of them as one operand"):
         network.lives(["L0"])
     small = prepared(side_by_side((2, 3)), machine({"capacity_words": 19}), "energy")

@@ -141,11 +141,11 @@ def test_a_false_bound_of_a_group_is_refuted_and_the_optimum_is_not(seed: int, u
     """The optimum without fusion is claimed to be the optimum of all."""
     graph = random_graph(seed)
     group = graph.group()
-    found = GroupRivals(group, graph.objective, TIMELOOP, samples=200, limit=50, seed=0).best()
-    assert found.group is not None and least * (1 - 1e-9) <= found.value < unfused
-    value = evaluate_group(ORACLE, found.group).of(graph.objective)
-    assert value == pytest.approx(found.value, rel=1e-9)
-    claim = GroupClaim(unfused=unfused, group=found.group, model=TIMELOOP.record)
+    result = GroupRivals(group, graph.objective, TIMELOOP, samples=200, limit=50, seed=0).best()
+    assert result.group is not None and least * (1 - 1e-9) <= result.value < unfused
+    value = evaluate_group(ORACLE, result.group).of(graph.objective)
+    assert value == pytest.approx(result.value, rel=1e-9)
+    claim = GroupClaim(unfused=unfused, group=result.group, model=TIMELOOP.record)
     for bound, passed in ((unfused, False), (least, True)):
         claimed = Certificate(
             objective=graph.objective, value=bound, bound=bound, gap=0.0, proof_version=2, claim=claim
@@ -182,8 +182,8 @@ def test_all_trees_of_a_tiny_group_are_tried() -> None:
             },
         }
     )  # fmt: skip
-    found = GroupRivals(group, ENERGY, TIMELOOP, samples=1, limit=1000, seed=0).best()
-    assert found.every and found.value == 2 * 0.5 * 2 + 2 * 100 + 2 * (1 + 1) + 2 * 100  # B passes by in the buffer
+    result = GroupRivals(group, ENERGY, TIMELOOP, samples=1, limit=1000, seed=0).best()
+    assert result.every and result.value == 2 * 0.5 * 2 + 2 * 100 + 2 * (1 + 1) + 2 * 100  # B passes by in the buffer
 
 
 @pytest.mark.exhaustive
@@ -204,7 +204,7 @@ def test_the_best_of_all_rivals_of_a_network_costs_what_the_search_proves(
     ]
     arch = {
         "name": "two",
-        "clusters": [{"name": each["name"], "memories": [each]} for each in memories],
+        "clusters": [{"name": memory["name"], "memories": [memory]} for memory in memories],
         "compute": {"energy_per_operation_pj": 0.5},
     }
     workload = products(random.choice([1, 2, 3, 4]), [random.choice([1, 2, 3]) for _ in range(3)])

@@ -54,9 +54,9 @@ def run(mapper: GuardedMapper | Scripted, evaluations: int | None = None) -> Res
 
 def test_the_start_is_searched_once_and_its_best_is_told() -> None:
     told: list[float] = []
-    found = run(guarded_mapper(asking(told)).starting_with(Scripted(drawing)))
+    result = run(guarded_mapper(asking(told)).starting_with(Scripted(drawing)))
     alone = run(Scripted(drawing))
-    assert (found.evaluated, found.value, found.best) == (30, alone.value, alone.best)
+    assert (result.evaluated, result.value, result.best) == (30, alone.value, alone.best)
     assert told == [alone.value, math.inf]
 
 
@@ -65,14 +65,14 @@ def test_each_start_has_its_turn() -> None:
         yield task.space.sample(run.rng, 7)
 
     told: list[float] = []
-    found = run(guarded_mapper(asking(told)).starting_with(Scripted(drawing), Scripted(later)))
-    assert found.evaluated == 37 and all(map(math.isfinite, told)) and min(told) == found.value
+    result = run(guarded_mapper(asking(told)).starting_with(Scripted(drawing), Scripted(later)))
+    assert result.evaluated == 37 and all(map(math.isfinite, told)) and min(told) == result.value
 
 
 def test_without_a_start_nothing_is_found() -> None:
     told: list[float] = []
-    found = run(asking(told))
-    assert told == [math.inf, math.inf] and found.evaluated == 0 and found.best is None
+    result = run(asking(told))
+    assert told == [math.inf, math.inf] and result.evaluated == 0 and result.best is None
 
 
 def test_whoever_fails_is_named() -> None:
@@ -81,10 +81,10 @@ def test_whoever_fails_is_named() -> None:
         raise ZeroDivisionError("oh")
 
     start = GuardedMapper(Scripted(failing), Owner("mapper", "first"))
-    found = run(guarded_mapper(asking([])).starting_with(start))
-    assert found.stop == "failed" and found.best is not None
+    result = run(guarded_mapper(asking([])).starting_with(start))
+    assert result.stop == "failed" and result.best is not None
     line = f' at {__file__}:{failing.__code__.co_firstlineno + 2}: raise ZeroDivisionError("oh")'
-    assert str(found.error) == f"mapper 'first' failed: search raised ZeroDivisionError: oh{line}"
+    assert str(result.error) == f"mapper 'first' failed: search raised ZeroDivisionError: oh{line}"
 
 
 def test_a_start_that_cannot_search_the_space_finds_nothing() -> None:
@@ -93,9 +93,9 @@ def test_a_start_that_cannot_search_the_space_finds_nothing() -> None:
         raise NotConformableError("mapper first", [Reason(code="start", where="", message="no mapping to start from")])
 
     told: list[float] = []
-    found = run(guarded_mapper(asking(told)).starting_with(Scripted(refusing)))
-    assert found.error is None and found.stop == "finished" and found.best is not None
-    assert told == [found.value, math.inf]
+    result = run(guarded_mapper(asking(told)).starting_with(Scripted(refusing)))
+    assert result.error is None and result.stop == "finished" and result.best is not None
+    assert told == [result.value, math.inf]
 
 
 def test_a_budget_ends_both() -> None:
@@ -107,8 +107,8 @@ def test_a_budget_ends_both() -> None:
         finally:
             closed.append("start")
 
-    found = run(guarded_mapper(asking([])).starting_with(Scripted(careful)), evaluations=10)
-    assert (found.stop, found.evaluated, closed) == ("evaluations", 10, ["start"])
+    result = run(guarded_mapper(asking([])).starting_with(Scripted(careful)), evaluations=10)
+    assert (result.stop, result.evaluated, closed) == ("evaluations", 10, ["start"])
 
 
 def registered(*starts_with: str) -> Registry:
@@ -122,8 +122,8 @@ def registered(*starts_with: str) -> Registry:
 
 
 def test_a_third_party_names_its_start() -> None:
-    found = run(guarded_mapper(registered("quickflow").make(MapperSpec, "prover")))
-    assert found.best is not None and found.evaluated > 100
+    result = run(guarded_mapper(registered("quickflow").make(MapperSpec, "prover")))
+    assert result.best is not None and result.evaluated > 100
     with pytest.raises(PluginError, match="mapper 'prover'.* starts with 'nobody': no mapper is called 'nobody'"):
         registered("nobody").make(MapperSpec, "prover")
 

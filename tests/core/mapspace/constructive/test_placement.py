@@ -81,7 +81,7 @@ def test_a_start_is_found_wherever_one_mapping_fits() -> None:
         {"name": name, "read_energy_pj": 1, "write_energy_pj": 1, "capacity_words": words}
         for name, words in (("DRAM", None), ("Registers", 3))
     ]
-    clusters = [{"name": each["name"], "memories": [each]} for each in memories]
+    clusters = [{"name": memory["name"], "memories": [memory]} for memory in memories]
     architecture = Architecture.model_validate(
         {
             "name": "two",
@@ -98,11 +98,11 @@ def test_a_start_is_found_wherever_one_mapping_fits() -> None:
     space = MapSpace.of(tw.load("mk,kn->mn; m=8 k=2 n=2", "problem"), architecture, rules)
     fitting = sum(int(part.fits().sum()) for part in space.factorings())
     for mapper in ("quickflow", "optimal"):
-        found = run(mapper, space)
-        assert found.best is not None and fitting > 0, found.error
+        result = run(mapper, space)
+        assert result.best is not None and fitting > 0, result.error
 
 
 def test_a_mapper_goes_on_without_a_start() -> None:
     """No mapping fits: the prover ends after its search, and a warm start is no error."""
-    found = run("optimal", cramped(SAMPLES[1]).space)
-    assert found.error is None and found.best is None
+    result = run("optimal", cramped(SAMPLES[1]).space)
+    assert result.error is None and result.best is None

@@ -37,9 +37,9 @@ def test_as_needed_is_ragged_only_in_layers_with_such_a_size(caplog: pytest.LogC
     assert all(each is not None and each.proved == "yes" for each in best)
     for layer, factors in zip(layers, ("ragged", "perfect"), strict=True):
         alone = tw.map(layer.problem, "eyeriss", mapper="optimal", factors=factors, cache=False, progress=False)
-        found = report.layers[layers.index(layer)].result
-        assert alone.layers[0].result is not None and found is not None
-        assert found.value == alone.layers[0].result.value
+        result = report.layers[layers.index(layer)].result
+        assert alone.layers[0].result is not None and result is not None
+        assert result.value == alone.layers[0].result.value
         space = tw.space(layer.problem, "eyeriss", factors="as_needed")
         assert space.factors == factors and space.size == tw.space(layer.problem, "eyeriss", factors=factors).size
 

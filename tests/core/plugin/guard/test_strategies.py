@@ -92,5 +92,5 @@ def test_errors_for_the_user_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_proposals_are_searched_or_left_out_with_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     report = explored(Fixed([PointProposal(2), PointProposal(0, "not today")]), monkeypatch)
-    assert {each.index: each.told for each in report.points} == {2: None, 0: "not today"}
+    assert {point.index: point.told for point in report.points} == {2: None, 0: "not today"}
     assert report.complete and report.record.strategy == "fixed"

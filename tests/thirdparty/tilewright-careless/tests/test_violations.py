@@ -144,7 +144,7 @@ def registry() -> Registry:
 def test_a_violation_is_caught_by_the_check_made_for_it(kind: type[MapperSpec], name: str) -> None:
     outcomes = check_plugin(registry().find(kind, name), sources=["4x5x6", "1x1x1"])
 
-    caught, made_for_it = {each.check for each in outcomes if not each.ok}, VIOLATIONS[kind, name]
+    caught, made_for_it = {outcome.check for outcome in outcomes if not outcome.ok}, VIOLATIONS[kind, name]
     assert made_for_it <= caught, outcomes
     assert name != "good" or caught == made_for_it, outcomes  # a careless plugin may violate further contracts
 

@@ -63,9 +63,9 @@ def test_code_in_c_that_runs_on_is_ended_in_its_process(process: Sick, place: st
     errors = [layer["error"] for layer in ran.data["layers"]]
     # on a loaded host the limit of the call may end it first
     assert ran.code == 3 and all(
-        "it sent nothing for" in each or "took too long and was ended" in each for each in errors
+        "it sent nothing for" in error or "took too long and was ended" in error for error in errors
     )
-    assert all("'sick' of tilewright-sick 1.0" in each for each in errors)
+    assert all("'sick' of tilewright-sick 1.0" in error for error in errors)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
