@@ -1,4 +1,6 @@
-"""Reports of explorations, made up."""
+"""Reports of explorations, made up; the tables of a page."""
+
+from html.parser import HTMLParser
 
 import numpy as np
 
@@ -38,3 +40,29 @@ def made_up(points: int, layers: int = 3, name: str = "network") -> tw.Explorati
                 ExploredPoint(index, values, "searched", None, f"m{index}", area, tuple((work, layer()) for work in works))
             )  # fmt: skip
     return tw.ExplorationReport(record, tuple(made))
+
+
+class Tables(HTMLParser):
+    """Rows of the tables of a page, by identifier."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: dict[str, list[list[str]]] = {}
+        self.name = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.name = dict(attrs).get("id") or ""
+        if tag == "tr" and self.name:
+            self.rows.setdefault(self.name, []).append([])
+        if tag in ("td", "th") and self.name:
+            self.rows[self.name][-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.name and self.rows.get(self.name):
+            self.rows[self.name][-1][-1] += data.strip()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
+            self.name = ""

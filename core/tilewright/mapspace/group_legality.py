@@ -372,7 +372,7 @@ def moving_axes(group: GroupMapping, place: tuple[Place, int]) -> list[str]:
 
 def tile_peaks(group: GroupMapping) -> dict[str, float]:
     """Return memory -> words that the tiles alive at one moment need, at most, in one instance."""
-    return group_peaks(group, lambda tensor, place, number: _words(group, tensor, place, number))
+    return group_peaks(group, lambda tensor, place, number: words_at(group, tensor, place, number))
 
 
 def ends_with_sequence(group: GroupMapping, tensor: str, path: Path, entry: int) -> bool:
@@ -420,8 +420,8 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
     return all(len(values) == 1 for values in tiles.values())
 
 
-def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
-    """Return the words of the memory that the largest of the users' tiles needs."""
+def words_at(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
+    """Return the words of its memory that a tensor of the group needs at an entry: those of the largest tile of its users."""
     most = 0
     sizes, boxes = _sizes(group, tensor), list[list[tuple[int, int]]]()
     edge = group.edge_of(tensor)

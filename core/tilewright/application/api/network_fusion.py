@@ -12,6 +12,8 @@ from typing import Any, Unpack
 from tilewright.application.api.call_arguments import checked
 from tilewright.application.api.gain import FusionGain, gain_of, objective_column
 from tilewright.application.api.keywords import settings_of
+from tilewright.application.api.mapping_report import PAGE
+from tilewright.application.api.page.fused import fused_page
 from tilewright.application.api.plan import Plan, Sources, folder_of, warn_of_inputs
 from tilewright.application.api.settings import MapSettings
 from tilewright.application.api.vector_tables import WithVectors, group_units, group_vector_tables
@@ -309,7 +311,8 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
             each searched within these limits.
             The folder is for `network.json`, and for
             `group.yaml`, which `evaluate` reads, if a group mapping can express the network. Layers that share loops have
-            `group_1.yaml` and so on. `verify --certificate` checks `network.certificate.yaml`.
+            `group_1.yaml` and so on. `verify --certificate` checks `network.certificate.yaml`. `report.html` shows where
+            results live, and how full the memories are.
 
     Raises:
         NotConformableError: The objective, the hardware or the cost model is not covered, or a layer has no mapping.
@@ -341,6 +344,7 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         files.write(f"group_{number}.yaml", part.mapping.to_yaml())
     if fusion.certificate is not None:
         files.write("network.certificate.yaml", fusion.certificate.to_yaml())
+    files.write(PAGE, fused_page(fusion))
     return replace(fusion, folder=files.path, unwritten=files.failure)
 
 

@@ -1,12 +1,12 @@
-"""Time lines: what each unit does, cycle by cycle (Gantt chart)."""
+"""Time lines: what each unit does, cycle by cycle (Gantt chart), and which results a memory holds during each layer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.application.drawing.axes import bounded, cut, plain
-from tilewright.application.drawing.drawing import WIDE, Drawing, blank, colour_of, redrawn, styled
+from tilewright.application.drawing.axes import bounded, cut, legend_columns, plain
+from tilewright.application.drawing.drawing import WIDE, Drawing, blank, colour_of, redrawn, styled, text_size
 from tilewright.errors import InputError, printable
 
 MAX_BARS = 1000
@@ -74,4 +74,55 @@ def timeline(title: str, work: Sequence[Work], unit: str) -> Drawing:
     units = [row for row in rows if " " not in row]
     layers = [bar for bar in work if bar.unit in units]
     told = f"{len(units)} units, {len(layers)} layers, {end:,.6g} {unit}"
+    return Drawing(figure, title, told, marks)
+
+
+class Life(NamedTuple):
+    """Layers during which a result lives, by position, and how: such as whole in a memory, or in tiles."""
+
+    result: str
+    kind: str
+    first: int
+    last: int
+    more: str = ""
+
+
+@redrawn
+def lives(title: str, results: Sequence[Life], layers: Sequence[str]) -> Drawing:
+    """Return a bar for each result, from the layer that makes it to the last one that reads it.
+
+    Args:
+        layers: Names of the layers, in order of execution.
+
+    Raises:
+        InputError: There is no result.
+    """
+    if not results:
+        raise InputError(f"{title}: there is nothing to draw", hint="a network whose results stay on chip is needed")
+    from matplotlib.patches import Patch
+
+    kinds, marks = list(dict.fromkeys(life.kind for life in results)), dict[str, str]()
+    with styled():
+        figure, axes = blank(WIDE, 0.2 * len(results) + 0.3, keeps_height=True)
+        for number, (result, kind, first, last, more) in enumerate(results):
+            colour = colour_of(kind, kinds.index(kind))
+            (patch,) = axes.barh([number], [last + 1 - first], 0.75, [first + 0.5], color=colour)
+            patch.set_gid(f"life-{number}")
+            marks[f"life-{number}"] = f"{result}, {kind}: {layers[first]} to {layers[last]}{more}"
+        axes.set_yticks(range(len(results)), [cut(life.result) for life in results])
+        axes.tick_params("y", length=0)
+        axes.set_ylim(len(results) - 0.4, -0.6)
+        axes.set_xlim(0.5, len(layers) + 0.5)
+        axes.set_xlabel("layer")
+        plain(axes.xaxis)
+        axes.grid(axis="x")
+        axes.legend(
+            handles=[Patch(facecolor=colour_of(kind, at), label=kind) for at, kind in enumerate(kinds)],
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=legend_columns(kinds),
+            fontsize=text_size(8),
+            handlelength=1,
+        )
+    told = f"{len(results)} results over {len(layers)} layers. The table has all numbers."
     return Drawing(figure, title, told, marks)

@@ -2,44 +2,17 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import tilewright as tw
 from support import EXAMPLE_FILES
-from support.pages import made_up
+from support.pages import Tables, made_up
 from tilewright.application.api.page.exploration import exploration_page
 from tilewright.errors import InputError, OutputError
 
 HOSTILE = "</script><script>alert(1)</script>&<img src=x onerror=alert(2)>$x^{2"
-
-
-class Tables(HTMLParser):
-    """Rows of the tables of a page, by identifier."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.rows: dict[str, list[list[str]]] = {}
-        self.name = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "table":
-            self.name = dict(attrs).get("id") or ""
-        if tag == "tr" and self.name:
-            self.rows.setdefault(self.name, []).append([])
-        if tag in ("td", "th") and self.name:
-            self.rows[self.name][-1].append("")
-
-    def handle_data(self, data: str) -> None:
-        if self.name and self.rows.get(self.name):
-            self.rows[self.name][-1][-1] += data.strip()
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "table":
-            self.name = ""
 
 
 @pytest.fixture(scope="module")

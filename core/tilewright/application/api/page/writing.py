@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.application.api.call_arguments import checked
 from tilewright.application.api.hardware.exploration import report_of
+from tilewright.application.api.mapping_report import PAGE
 from tilewright.application.api.page.exploration import exploration_page
 from tilewright.application.api.page.network import network_page, two_networks_page
 from tilewright.application.api.plotting import DAMAGED, summary_of
@@ -16,7 +17,7 @@ from tilewright.application.exploration.store import Store
 from tilewright.errors import InputError
 from tilewright.files import run_hint, write_text
 
-SUMMARY = "summary.json"
+SUMMARY, NETWORK = "summary.json", "network.json"
 
 
 @checked
@@ -74,6 +75,8 @@ def _of_folders(paths: Sequence[Path]) -> str:
             raise InputError(
                 f"{path} is no folder; two runs must be folders of `map -o`", hint="explorations have a page each"
             )
+        if len(paths) == 1 and (path / NETWORK).is_file() and (path / PAGE).is_file():
+            return (path / PAGE).read_text(encoding="utf-8")  # `map --fuse` has written it
         if not (path / SUMMARY).is_file():
             raise InputError(f"{path} has no {SUMMARY}", hint=run_hint(path, ", or a store"))
         runs.append((path, summary_of(path / SUMMARY)))
