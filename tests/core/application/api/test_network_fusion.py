@@ -42,7 +42,7 @@ def test_a_folder_of_the_unfused_network_is_refused(tmp_path: Path) -> None:
         tw.fuse_network(products(M, SIZES), "eyeriss", **settings)
     assert sorted(path.name for path in tmp_path.iterdir()) == files
     tw.fuse_network(products(M, SIZES), "eyeriss", force=True, **settings)
-    assert (tmp_path / "network.json").exists() and not (tmp_path / "report.html").exists()
+    assert (tmp_path / "network.json").exists() and not (tmp_path / "summary.json").exists()
 
 
 def test_a_new_run_removes_the_groups_of_the_former_one(tmp_path: Path) -> None:

@@ -5,20 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from tilewright.application.api.gain import FusionGain
 from tilewright.application.api.page.parts import chart, document, facts, table
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.timeline import Life, lives
+from tilewright.application.run.case_costs import LayerCost
+from tilewright.application.run.resident import Intermediate
+from tilewright.application.run.tiled_network import TiledPart
 from tilewright.mapspace.group_legality import home_of, memory_at, tile_peaks, words_at
 from tilewright.plugin.result import proof
 from tilewright.reports.costs import COSTS
-from tilewright.schema.architecture import Memory
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.tables import Column, Table, numbers
 from tilewright.version import __version__
 
-if TYPE_CHECKING:
-    from tilewright.application.api.network_fusion import NetworkFusion
+
+class FusedNetwork(Protocol):
+    """What a page shows of a `NetworkFusion`."""
+
+    @property
+    def architecture(self) -> Architecture: ...
+    @property
+    def gain(self) -> FusionGain: ...
+    @property
+    def residents(self) -> tuple[Intermediate, ...]: ...
+    @property
+    def parts(self) -> tuple[TiledPart, ...]: ...
+    @property
+    def costs(self) -> tuple[LayerCost, ...]: ...
+    @property
+    def layers(self) -> tuple[str, ...]: ...
+    @property
+    def saved(self) -> float: ...
+    @property
+    def gap(self) -> float | None: ...
+    @property
+    def claimed_by(self) -> str | None: ...
+    def rows(self) -> list[dict[str, Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +66,7 @@ class Held:
     is_whole: bool
 
 
-def fused_page(fusion: NetworkFusion) -> str:
+def fused_page(fusion: FusedNetwork) -> str:
     """Return the page of a fused network."""
     layers, held = fusion.layers, list(held_results(fusion))
     results = Table("result", Column("read by", wrapped=True), "memory", "held", numbers("words"))
@@ -71,7 +96,7 @@ def fused_page(fusion: NetworkFusion) -> str:
     )
 
 
-def held_results(fusion: NetworkFusion) -> Iterator[Held]:
+def held_results(fusion: FusedNetwork) -> Iterator[Held]:
     """Yield the results that stay on chip, in order of execution: whole ones, and those of layers that share loops."""
     order = {name: number for number, name in enumerate(fusion.layers)}
     held = [
@@ -98,13 +123,13 @@ def held_results(fusion: NetworkFusion) -> Iterator[Held]:
     yield from sorted(held, key=lambda result: (result.first, result.last))
 
 
-def _memories(fusion: NetworkFusion) -> list[Memory]:
+def _memories(fusion: FusedNetwork) -> list[Memory]:
     """Return the on-chip memories that have a limit and hold results, the outermost first."""
     names = {result.memory for result in held_results(fusion)}
     return [one for one in fusion.architecture.memories if one.name in names and one.usable_words is not None]
 
 
-def occupancy(fusion: NetworkFusion, memory: str) -> list[tuple[float, float]]:
+def occupancy(fusion: FusedNetwork, memory: str) -> list[tuple[float, float]]:
     """Return, for each layer, the words of a memory that whole results take, and all others at most.
 
     Layers that share loops have those of all of them together.
@@ -125,13 +150,13 @@ def occupancy(fusion: NetworkFusion, memory: str) -> list[tuple[float, float]]:
     return rows
 
 
-def _room(fusion: NetworkFusion, memory: Memory) -> Any:
+def _room(fusion: FusedNetwork, memory: Memory) -> Any:
     title = f"words of {memory.name}, of {memory.usable_words:,}"
     series = ["results that stay whole", "tiles, and all of layers that share loops"]
     return bars(title, fusion.layers, series, occupancy(fusion, memory.name), "words")
 
 
-def _totals(fusion: NetworkFusion) -> Iterator[tuple[str, str]]:
+def _totals(fusion: FusedNetwork) -> Iterator[tuple[str, str]]:
     yield from ((figure.column.name, figure.text(fusion)) for figure in COSTS.view("page, totals").values())
     yield "saved", f"{100 * fusion.saved:.2f} % of {fusion.gain.objective.title}"
     if fusion.gain.gain is not None:
@@ -140,7 +165,7 @@ def _totals(fusion: NetworkFusion) -> Iterator[tuple[str, str]]:
     yield "proved", proof(fusion.gap, fusion.claimed_by) or "no"
 
 
-def _layers(fusion: NetworkFusion) -> Table:
+def _layers(fusion: FusedNetwork) -> Table:
     made = Table("layer", *COSTS.columns("layers"), "result stays")
     for row in fusion.rows():
         made.add_row(
@@ -149,7 +174,7 @@ def _layers(fusion: NetworkFusion) -> Table:
     return made
 
 
-def _provenance(fusion: NetworkFusion) -> Iterator[tuple[str, object]]:
+def _provenance(fusion: FusedNetwork) -> Iterator[tuple[str, object]]:
     yield "network", fusion.gain.network
     yield "architecture", fusion.gain.architecture
     yield "objective", fusion.gain.objective.name
