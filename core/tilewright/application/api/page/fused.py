@@ -23,7 +23,7 @@ from tilewright.version import __version__
 
 
 class FusedNetwork(Protocol):
-    """What a page shows of a `NetworkFusion`."""
+    """Fused network with what its page shows; `NetworkFusion` is one."""
 
     @property
     def architecture(self) -> Architecture: ...
