@@ -1,7 +1,7 @@
 """Why ResNet-50 gains little by fusion where the home is small, shown by execution.
 
     python benchmarks/fusion_executed.py                  # all machines, as a Markdown table
-    python benchmarks/fusion_executed.py --arch simba
+    python benchmarks/fusion_executed.py --arch simba --objective cycles
 
 `oracle` cannot execute the network itself, so it has an eighth of its channels, and two sevenths of its rows and columns. The home
 has 1/98 of its words, since results have about 1/98 of theirs, and 16 times as many in the second row of a machine. Everything else
@@ -56,18 +56,19 @@ def without_reads(network: tw.Workload) -> tw.Workload:
 
 
 def executed(fused: tw.NetworkFusion) -> tuple[float, int]:
-    """Return pJ of all layers as they are executed, and for how many layers energy and cycles are those of the search."""
+    """Return the objective of all layers as they are executed, and for how many energy and cycles are those of the search."""
     model = build_model("oracle", {"max_operations": 10**7})
     known = dict[Any, tuple[float, bool]]()
-    energies, equal, sharing = list[float](), 0, set[int]()
+    values, equal, sharing = list[float](), 0, set[int]()
 
     def compared(told: Report | None, report: Report) -> tuple[float, bool]:
         assert told is not None and report.energy_pj is not None and told.energy_pj is not None, report.reasons
-        return report.energy_pj, math.isclose(report.energy_pj, told.energy_pj) and report.cycles == told.cycles
+        value = fused.gain.objective.value(report.energy_pj, report.cycles or 0)
+        return value, math.isclose(report.energy_pj, told.energy_pj) and report.cycles == told.cycles
 
     for part in fused.parts:
-        energy, is_equal = compared(part.report, evaluate_group(model, part.mapping))
-        energies, equal = [*energies, energy], equal + is_equal * (part.last + 1 - part.first)
+        value, is_equal = compared(part.report, evaluate_group(model, part.mapping))
+        values, equal = [*values, value], equal + is_equal * (part.last + 1 - part.first)
         sharing |= set(range(part.first, part.last + 1))
     for at, cost in enumerate(fused.costs):
         layer = cost.layer
@@ -83,11 +84,11 @@ def executed(fused: tw.NetworkFusion) -> tuple[float, int]:
         if key not in known:
             report = evaluate(model, layer.problem, layer.architecture, layer.result.best)
             known[key] = compared(layer.report, report)
-        energies, equal = [*energies, known[key][0]], equal + known[key][1]
-    return math.fsum(energies), equal
+        values, equal = [*values, known[key][0]], equal + known[key][1]
+    return math.fsum(values), equal
 
 
-def row(arch: str, room: int) -> list[str]:
+def row(arch: str, room: int, objective: str) -> list[str]:
     """Return the cells of a machine whose home has `room` times the room that the reduced network needs."""
     started = time.process_time()
     network = reduced(tw.load("resnet50", "workload"))
@@ -95,7 +96,7 @@ def row(arch: str, room: int) -> list[str]:
     home = machine.clusters[1].memories[0]
     words = int((home.capacity_words or 0) * room / SHARE)
     machine = machine.with_memories(lambda m: m.model_copy(update={"capacity_words": words}) if m == home else m)
-    options = dict[str, Any](objective="energy", cache=False, progress=False)
+    options = dict[str, Any](objective=objective, cache=False, progress=False)
     fused = tw.fuse_network(network, machine, **options)
     plain = tw.fuse_network(without_reads(network), machine, **options)
     before, after = executed(plain), executed(fused)
@@ -118,12 +119,13 @@ def row(arch: str, room: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", action="append", choices=MACHINES, help="architecture; may be repeated")
+    parser.add_argument("--objective", choices=("energy", "cycles"), default="energy")
     given = parser.parse_args()
     for cells in (COLUMNS, ["---", *["---:"] * (len(COLUMNS) - 1)]):
         print(f"| {' | '.join(cells)} |")
     for arch in given.arch or MACHINES:
         for room in ROOMS:
-            print(f"| {' | '.join(row(arch, room))} |", flush=True)
+            print(f"| {' | '.join(row(arch, room, given.objective))} |", flush=True)
 
 
 if __name__ == "__main__":
