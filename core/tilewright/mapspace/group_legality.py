@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.group_padding import existing_words, padded_use
@@ -372,7 +373,7 @@ def moving_axes(group: GroupMapping, place: tuple[Place, int]) -> list[str]:
 
 def tile_peaks(group: GroupMapping) -> dict[str, float]:
     """Return memory -> words that the tiles alive at one moment need, at most, in one instance."""
-    return group_peaks(group, lambda tensor, place, number: words_at(group, tensor, place, number))
+    return group_peaks(group, partial(words_at, group))
 
 
 def ends_with_sequence(group: GroupMapping, tensor: str, path: Path, entry: int) -> bool:

@@ -13,7 +13,6 @@ from tilewright.application.api.call_arguments import checked
 from tilewright.application.api.gain import FusionGain, gain_of, objective_column
 from tilewright.application.api.keywords import settings_of
 from tilewright.application.api.mapping_report import PAGE
-from tilewright.application.api.page.fused import fused_page
 from tilewright.application.api.plan import Plan, Sources, folder_of, warn_of_inputs
 from tilewright.application.api.settings import MapSettings
 from tilewright.application.api.vector_tables import WithVectors, group_units, group_vector_tables
@@ -344,7 +343,10 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         files.write(f"group_{number}.yaml", part.mapping.to_yaml())
     if fusion.certificate is not None:
         files.write("network.certificate.yaml", fusion.certificate.to_yaml())
-    files.write(PAGE, fused_page(fusion))
+    if not stop_requested():  # as in `MappingReport.summarised`
+        from tilewright.application.api.page.fused import fused_page  # most runs draw nothing
+
+        files.write(PAGE, fused_page(fusion))
     return replace(fusion, folder=files.path, unwritten=files.failure)
 
 

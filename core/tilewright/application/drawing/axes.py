@@ -11,6 +11,7 @@ from tilewright.application.drawing.drawing import FONT_SIZE, INK, PALE, WIDE, l
 from tilewright.errors import InputError, printable
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 MAX_NAME = 32
@@ -29,6 +30,18 @@ def legend_columns(names: Sequence[str]) -> int:
     inner = WIDE if chosen is None or chosen.inner is None else chosen.inner
     letters = int(95 * inner / WIDE * FONT_SIZE / (FONT_SIZE if chosen is None else chosen.font_size))
     return len(names) if sum(map(len, names)) + 5 * len(names) <= letters else max(1, letters // (longest + 5))
+
+
+def legend_above(axes: Axes, names: Sequence[str], handles: Sequence[Artist]) -> None:
+    """Put a legend of these marks above a chart."""
+    axes.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=legend_columns(names),
+        fontsize=text_size(8),
+        handlelength=1,
+    )
 
 
 def cut(name: str) -> str:

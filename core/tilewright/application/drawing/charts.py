@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tilewright.application.drawing.axes import bounded, cut, label, legend_columns, log_ticks, plain, rounded
+from tilewright.application.drawing.axes import (
+    bounded,
+    cut,
+    label,
+    legend_above,
+    legend_columns,
+    log_ticks,
+    plain,
+    rounded,
+)
 from tilewright.application.drawing.drawing import (
     COLOURS,
     FONT_SIZE,
@@ -89,14 +98,7 @@ def bars(
         plain(axes.xaxis)
         axes.grid(axis="x")
         if any(series):
-            axes.legend(
-                handles=handles,
-                loc="lower left",
-                bbox_to_anchor=(0, 1),
-                ncols=legend_columns(series),
-                fontsize=text_size(8),
-                handlelength=1,
-            )
+            legend_above(axes, series, handles)
     most = max(range(len(rows)), key=sums.__getitem__)
     description = f"{len(rows)} rows of bars in {unit}; the longest is {rows[most]}. The table has all numbers."
     return Drawing(figure, title, description, marks)

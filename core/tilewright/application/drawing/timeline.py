@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.application.drawing.axes import bounded, cut, legend_columns, plain
-from tilewright.application.drawing.drawing import WIDE, Drawing, blank, colour_of, redrawn, styled, text_size
+from tilewright.application.drawing.axes import bounded, cut, legend_above, plain
+from tilewright.application.drawing.drawing import WIDE, Drawing, blank, colour_of, redrawn, styled
 from tilewright.errors import InputError, printable
 
 MAX_BARS = 1000
@@ -116,13 +116,6 @@ def lives(title: str, results: Sequence[Life], layers: Sequence[str]) -> Drawing
         axes.set_xlabel("layer")
         plain(axes.xaxis)
         axes.grid(axis="x")
-        axes.legend(
-            handles=[Patch(facecolor=colour_of(kind, at), label=kind) for at, kind in enumerate(kinds)],
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=legend_columns(kinds),
-            fontsize=text_size(8),
-            handlelength=1,
-        )
+        legend_above(axes, kinds, [Patch(facecolor=colour_of(kind, at), label=kind) for at, kind in enumerate(kinds)])
     told = f"{len(results)} results over {len(layers)} layers. The table has all numbers."
     return Drawing(figure, title, told, marks)

@@ -274,7 +274,7 @@ class ExploredPoint:
         ]  # fmt: skip
 
     def undecided(self, aim: float, gap: float, objective: Objective, done: Container[str] = ()) -> list[str]:
-        """Return the fewest problems whose bounds, if they rise to the objectives, raise the bound of the mean to an aim.
+        """Return the fewest problems whose better bounds may raise the bound of the mean to an aim.
 
         All are returned if that is not enough. Problems whose results are within a gap, or that are done, are left out.
         """

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import Index, Read, shape_of
 from tilewright.schema.workload import Workload
+
+Kind = Literal["sum", "parts", "other"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Operand:
     layer: str
     name: str
     reads: tuple[Read, ...]
-    kind: Literal["sum", "parts", "other"]
+    kind: Kind
 
     @property
     def makers(self) -> tuple[str, ...]:
@@ -70,11 +70,11 @@ class Sums:
         operands = dict[tuple[str, str], Operand]()
         for (layer, tensor), reads in made.items():
             problem = self.workload.layer(layer).problem
-            is_sum, are_parts = self._is_sum(reads, problem, tensor), _are_parts(reads, problem, tensor)
+            kind: Kind = "sum" if self._is_sum(reads, problem, tensor) else "other"
+            if kind == "other" and _are_parts(reads, problem, tensor):
+                kind = "parts"
             ordered = tuple(sorted(reads, key=lambda read: self._order[read.maker]))
-            operands[layer, tensor] = Operand(
-                layer, tensor, ordered, "sum" if is_sum else "parts" if are_parts else "other"
-            )
+            operands[layer, tensor] = Operand(layer, tensor, ordered, kind)
         return operands
 
     @cached_property
@@ -230,7 +230,7 @@ def _start(read: Read) -> tuple[int, ...]:
     return tuple(index.offset for index in read.made or ())
 
 
-def _are_one(additions: Iterable[Addition]) -> bool:
+def _are_one(additions: Collection[Addition]) -> bool:
     """Return whether several layers see one sum: the same words of both results are added, after the same operators.
 
     Pairs of words are points of a space of both results' coordinates. Let all pairs lie in one plane, which contains no
@@ -241,13 +241,23 @@ def _are_one(additions: Iterable[Addition]) -> bool:
         return True
     if any((other.operators, other.whole) != (first.operators, first.whole) for other in others):
         return False
-    if any(addition.words is None for addition in (first, *others)):
+    if any(addition.words is None for addition in additions):
         return False
-    start = np.array([*first.start[0], *first.start[1]])
-    steps = [
-        np.array([*step, *other_step]) for addition in (first, *others) for _, step, other_step in addition.words or ()
-    ]
-    steps += [np.array([*other.start[0], *other.start[1]]) - start for other in others]
-    plane, ranks = np.stack(steps), len(first.start[0])
-    sides = plane[:, :ranks], plane[:, ranks:]
-    return all(np.linalg.matrix_rank(side) == np.linalg.matrix_rank(plane) for side in sides)
+    steps = [[*before, *result] for addition in additions for _, before, result in addition.words or ()]
+    for other in others:
+        ends = zip(other.start, first.start, strict=True)
+        steps.append([at - begin for points in ends for at, begin in zip(*points, strict=True)])
+    ranks = len(first.start[0])
+    sides = [step[:ranks] for step in steps], [step[ranks:] for step in steps]
+    return all(_rank(side) == _rank(steps) for side in sides)
+
+
+def _rank(rows: Iterable[Sequence[int]]) -> int:
+    """Return the rank of a matrix of integers, exactly: each row in turn clears its first column from the others."""
+    rank, left = 0, [row for row in rows if any(row)]
+    while left:
+        pivot = left.pop()
+        at = next(column for column, value in enumerate(pivot) if value)
+        cleared = [[pivot[at] * value - row[at] * over for value, over in zip(row, pivot, strict=True)] for row in left]
+        rank, left = rank + 1, [row for row in cleared if any(row)]
+    return rank

@@ -9,20 +9,10 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from support.timeloop_inputs import SHAPE
 from tilewright.errors import InputError
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
-SHAPE = """\
-problem:
-  shape:
-    name: gemm
-    dimensions: [M, N, K]
-    data-spaces:
-    - {name: A, projection: [[[M]], [[K]]]}
-    - {name: B, projection: [[[K]], [[N]]]}
-    - {name: Z, projection: [[[M]], [[N]]], read-write: true}
-  instance: {M: 8, N: 4, K: SIZE}
-"""
 ARCH = """\
 architecture:
   version: 0.3

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from support.timeloop_inputs import SHAPE
 from tilewright.application.api.plan import Plan
 from tilewright.application.api.settings import Searches
 from tilewright.application.conversion.map_inputs import _combined
@@ -20,16 +21,6 @@ from tilewright.schema.constraints import Constraints, SpatialRule, Variant
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
 
-SHAPE = """problem:
-  shape:
-    name: gemm
-    dimensions: [M, N, K]
-    data-spaces:
-    - {name: A, projection: [[[M]], [[K]]]}
-    - {name: B, projection: [[[K]], [[N]]]}
-    - {name: Z, projection: [[[M]], [[N]]], read-write: true}
-  instance: {M: 8, N: 4, K: SIZE}
-"""
 ARCH = """architecture:
   version: 0.3
   subtree:

@@ -6,7 +6,7 @@ import pytest
 
 import tilewright as tw
 from support.products import products
-from tilewright.application.run.sums import Sums
+from tilewright.application.run.sums import Sums, _rank
 
 SQUARE = {"sizes": {"m": 4, "n": 4}, "made": ["m", "n"]}
 TURNED = SQUARE | {"read": ["n", "m"]}
@@ -77,6 +77,27 @@ def test_a_layer_may_read_fewer_words_of_a_sum() -> None:
 
     assert not sums(2, 2)
     assert sums(2, 1) == {"L0", "L1"}
+
+
+def test_ranks_are_exact() -> None:
+    """In double precision, the first matrix has rank 1."""
+    assert [_rank(rows) for rows in ([[2**30, 2**30 + 1], [1, 1]], [[2, 4], [0, 0], [3, 6]], [[0]], [])] == [2, 1, 0, 0]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_large_steps_are_told_apart(more: int) -> None:
+    """L4 adds words at 2^30 h + d of L0 and at (2^30 + more) h + d of L1, and L3 adds words at the same places."""
+    far, sizes = 2**30, {"m": 4, "h": 2, "d": 2}
+    data = products(4, (4,) * 6)
+    for layer in data["layers"][:2]:
+        layer["problem"]["dimensions"]["N"] = far + 4
+    for layer, steps in zip(data["layers"], (None, None, None, (far, far), (far, far + more)), strict=True):
+        made = [
+            read(at, sizes=sizes, made=["m", f"{step}*h + d"], read=["m", "2*h + d"])
+            for at, step in enumerate(steps or ())
+        ]
+        layer |= {"after": [one["maker"] for one in made], "reads": {"A": made} if made else {}}
+    assert Sums(tw.Workload.model_validate(data)).unlike == ({"L0", "L1"} if more else frozenset())
 
 
 def test_the_sum_before_may_be_seen_after_an_operator_of_its_own() -> None:

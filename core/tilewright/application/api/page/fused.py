@@ -10,11 +10,12 @@ from typing import Any, Protocol
 from tilewright.application.api.gain import FusionGain
 from tilewright.application.api.page.parts import chart, document, facts, table
 from tilewright.application.drawing.charts import bars
+from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.drawing.timeline import Life, lives
 from tilewright.application.run.case_costs import LayerCost
 from tilewright.application.run.resident import Intermediate
 from tilewright.application.run.tiled_network import TiledPart
-from tilewright.mapspace.group_legality import home_of, memory_at, tile_peaks, words_at
+from tilewright.mapspace.group_legality import home_of, memory_at, tile_peaks, width_at, words_at
 from tilewright.plugin.result import proof
 from tilewright.reports.costs import COSTS
 from tilewright.schema.architecture import Architecture, Memory
@@ -69,6 +70,8 @@ class Held:
 def fused_page(fusion: FusedNetwork) -> str:
     """Return the page of a fused network."""
     layers, held = fusion.layers, list(held_results(fusion))
+    names = {result.memory for result in held}
+    memories = [one for one in fusion.architecture.memories if one.name in names and one.usable_words is not None]
     results = Table("result", Column("read by", wrapped=True), "memory", "held", numbers("words"))
     for result in held:
         kind = "whole" if result.is_whole else "in tiles"
@@ -88,7 +91,7 @@ def fused_page(fusion: FusedNetwork) -> str:
         f"{fusion.gain.network} on {fusion.gain.architecture}, fused",
         figures=list(_totals(fusion)),
         lives=chart(partial(lives, "results on chip", life, layers), "lives"),
-        rooms=[chart(partial(_room, fusion, memory), f"room-{memory.name}") for memory in _memories(fusion)],
+        rooms=[chart(partial(_room, fusion, memory), f"room-{memory.name}") for memory in memories],
         results=table(results, "results") if held else None,
         layers=table(_layers(fusion), "layers"),
         trees=[{"layers": ", ".join(part.layers), "text": str(part.mapping)} for part in fusion.parts],
@@ -115,18 +118,12 @@ def held_results(fusion: FusedNetwork) -> Iterator[Held]:
             memory = memory_at(group, tensor, place, number)
             if memory in group.architecture.clusters[0].memories:
                 continue
-            words, problem = words_at(group, tensor, place, number), group.paths[maker].problem
+            words, made = words_at(group, tensor, place, number), group.paths[maker].problem
             readers = tuple(name for name in users if name != maker)
             last = max(order[name] for name in readers)
-            whole = problem.tensor_words(problem.output) * memory.bits_of(problem.output) / memory.word_bits
+            whole = made.tensor_words(made.output) * width_at(group, tensor, place, number)
             held.append(Held(maker, readers, memory.name, order[maker], last, words, words >= whole))
     yield from sorted(held, key=lambda result: (result.first, result.last))
-
-
-def _memories(fusion: FusedNetwork) -> list[Memory]:
-    """Return the on-chip memories that have a limit and hold results, the outermost first."""
-    names = {result.memory for result in held_results(fusion)}
-    return [one for one in fusion.architecture.memories if one.name in names and one.usable_words is not None]
 
 
 def occupancy(fusion: FusedNetwork, memory: str) -> list[tuple[float, float]]:
@@ -135,22 +132,23 @@ def occupancy(fusion: FusedNetwork, memory: str) -> list[tuple[float, float]]:
     Layers that share loops have those of all of them together.
     """
     staying = [resident for resident in fusion.residents if fusion.gain.home == memory]
-    together = {number: part for part in fusion.parts for number in range(part.first, part.last + 1)}
+    peaks = {
+        number: peak
+        for part in fusion.parts
+        for peak in [tile_peaks(part.mapping)[memory]]
+        for number in range(part.first, part.last + 1)
+    }
     rows = list[tuple[float, float]]()
     for number, cost in enumerate(fusion.costs):
         alive = sum(resident.words for resident in staying if resident.first <= number <= resident.last)
         report = None if cost.layer is None else cost.layer.report
-        part = together.get(number)
-        if part is not None:
-            used: float = tile_peaks(part.mapping)[memory]
-        else:
-            levels = () if report is None else report.levels
-            used = next((level.used_words or 0 for level in levels if level.name == memory), 0)
-        rows.append((alive, used))
+        levels = () if report is None else report.levels
+        alone = next((level.used_words or 0 for level in levels if level.name == memory), 0)
+        rows.append((alive, peaks.get(number, alone)))
     return rows
 
 
-def _room(fusion: FusedNetwork, memory: Memory) -> Any:
+def _room(fusion: FusedNetwork, memory: Memory) -> Drawing:
     title = f"words of {memory.name}, of {memory.usable_words:,}"
     series = ["results that stay whole", "tiles, and all of layers that share loops"]
     return bars(title, fusion.layers, series, occupancy(fusion, memory.name), "words")
